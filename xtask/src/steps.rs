@@ -275,6 +275,7 @@ fn chaos_net() -> Result<(), String> {
 
 /// The modules of the end-to-end tests, by steps.
 const COMMANDS: &[&str] = &[
+    "bad_values",
     "command_line",
     "operations",
     "advertised",
@@ -287,7 +288,7 @@ const COMMANDS: &[&str] = &[
 ];
 const ETCD: &[&str] = &["etcd"];
 const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
-const CHAOS: &[&str] = &["chaos"];
+const CHAOS: &[&str] = &["capped", "chaos", "chaos_objects"];
 const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 
 /// These start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a time:

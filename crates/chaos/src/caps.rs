@@ -85,6 +85,7 @@ impl Version {
 
 impl Caps {
     /// Limits of `bytes` for each of so many nodes.
+    #[must_use]
     pub fn new(bytes: u64, by: CapBy, nodes: u16) -> Self {
         let groups = || groups(bytes, nodes);
         let means = if by == CapBy::Rlimit { None } else { groups() };
@@ -108,6 +109,17 @@ impl Caps {
             }
         };
         (PathBuf::from("/bin/sh"), args.into())
+    }
+
+    /// Puts a process that runs under `node`'s limit: what it has from before may not count.
+    ///
+    /// # Errors
+    /// One line if the system refuses.
+    pub fn take_in(&self, node: u16, pid: u32) -> Result<(), String> {
+        match &self.means {
+            Means::Groups { dirs, .. } => set(&dirs[usize::from(node)].join("cgroup.procs"), pid.into()),
+            Means::Rlimit => set_data_limit(pid, self.bytes),
+        }
     }
 
     /// Leaves `node`'s process little more memory than it has.
@@ -139,6 +151,7 @@ impl Caps {
     }
 
     /// What the kernel tells in the end: the most that one of the processes has had, and how many it has killed.
+    #[must_use]
     pub fn account(&self) -> String {
         let Means::Groups { version, dirs } = &self.means else { return String::new() };
         let read = |dir: &PathBuf, file: &str| fs::read_to_string(dir.join(file)).unwrap_or_default();

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use processes::binary::{binary, forget_settings};
 use processes::namespaces::{Process, Rule};
+use processes::pages::metric;
 use processes::proxy::{Effect, Proxy};
 use types::{ClusterMap, NamespaceId};
 
@@ -176,6 +177,12 @@ impl Cluster {
     pub fn items_of(&self, namespaces: &BTreeSet<NamespaceId>) -> u64 {
         let pages = (0..self.options.nodes).filter_map(|node| self.page(node_address(node), "/status"));
         pages.map(|page| pages::items_of(&page, namespaces)).sum()
+    }
+
+    /// The sum of a metric's samples at all nodes; none if one does not say.
+    pub fn metric(&self, name: &str) -> Option<u64> {
+        let pages = (0..self.options.nodes).map(|node| self.page(node_address(node), "/metrics"));
+        pages.map(|page| metric(&page?, name)).sum()
     }
 
     /// The nodes' processes that run.

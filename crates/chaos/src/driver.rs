@@ -421,6 +421,7 @@ impl Run {
             Ok(lost) => verdict::on_cold(&mut self.report, cold, lost, &self.options),
             Err(why) => self.report.failures.push(why),
         }
+        verdict::on_chunks(&mut self.report, &self.cluster, &self.options);
         sleep(QUIET);
         let samples = self.watch.finish();
         verdict::on_processes(&mut self.report, &mut self.cluster, &samples, &self.options);

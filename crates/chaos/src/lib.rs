@@ -36,7 +36,7 @@ mod tenancy;
 mod verdict;
 mod watch;
 
-pub use caps::CapBy;
+pub use caps::{CapBy, Caps};
 pub use driver::run;
 pub use fault::Fault;
 pub use options::{Coordinator, Length, Options};

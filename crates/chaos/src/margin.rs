@@ -2,7 +2,8 @@
 //!
 //! A group bears as many losses as it has in-sync parities, less the data roles that are not full. What is hurt now, or was
 //! until a moment ago, counts as lost already, whether or not the coordinator has noticed. A primary that is hurt and not dead
-//! may cost more than itself: it complains of parities, and they are removed.
+//! may cost more than itself: it complains of parities, and they are removed. Of chunks a group bears as many losses as its code, less the
+//! roles without a whole holder.
 
 use std::collections::BTreeSet;
 
@@ -29,13 +30,38 @@ pub type HurtNodes = BTreeSet<(u16, Hurt)>;
 /// Why hurting nodes so that these are hurt in all would take away too much; none if it would not.
 #[must_use]
 pub fn objection(map: &ClusterMap, hurt: &HurtNodes) -> Option<String> {
-    let lacking = |view: &&GroupView| cost(view, margin(map, view), hurt) > margin(map, view);
-    map.groups.iter().find(lacking).map(|view| {
-        let margin = margin(map, view);
-        let (group, cost) = (view.group, cost(view, margin, hurt));
-        let nodes: BTreeSet<u16> = hurt.iter().map(|(node, _)| *node).collect();
-        format!("{group} can lose {margin} more, and nodes {nodes:?} may cost it {cost}")
-    })
+    let nodes = || hurt.iter().map(|(node, _)| *node).collect::<BTreeSet<u16>>();
+    let objection = |view: &GroupView| {
+        let (group, members, chunks) = (view.group, margin(map, view), margin_of_chunks(map, view));
+        let (cost, chunks_cost) = (cost(view, members, hurt), cost_in_chunks(view, &nodes()));
+        if cost > members {
+            return Some(format!(
+                "{group} can lose {members} more, and nodes {:?} may cost it {cost}",
+                nodes()
+            ));
+        }
+        (chunks_cost > chunks).then(|| {
+            format!("chunks of {group} can lose {chunks} more, and nodes {:?} have {chunks_cost}", nodes())
+        })
+    };
+    map.groups.iter().find_map(objection)
+}
+
+/// Whole holders that a group with chunks can lose.
+fn margin_of_chunks(map: &ClusterMap, view: &GroupView) -> usize {
+    let Some(profile) = map.profile_of(view.group) else { return 0 };
+    profile.tolerance().saturating_sub(roles_without_chunks(view))
+}
+
+/// Roles whose chunks nobody has all of.
+fn roles_without_chunks(view: &GroupView) -> usize {
+    view.holders.iter().filter(|holders| holders.whole.is_none()).count()
+}
+
+/// Whole holders on these nodes: what is hurt there may be lost.
+fn cost_in_chunks(view: &GroupView, nodes: &BTreeSet<u16>) -> usize {
+    let whole = view.holders.iter().filter_map(|holders| holders.whole);
+    whole.filter(|holder| nodes.contains(&holder.host.node.0)).count()
 }
 
 /// Why a pool of this code may not be made while these nodes are hurt: nobody may have noticed, so its groups may begin with members
@@ -108,8 +134,11 @@ pub fn missing(map: &ClusterMap) -> Option<String> {
         }
         let lacking = view.m() - view.in_sync().count();
         let mut living = map.nodes.iter().filter(|info| info.alive).map(|info| info.host.node);
-        (lacking > 0 && living.any(|node| !serves(view, node)))
-            .then(|| format!("{group} lacks {lacking} parities"))
+        if lacking > 0 && living.any(|node| !serves(view, node)) {
+            return Some(format!("{group} lacks {lacking} parities"));
+        }
+        let without = roles_without_chunks(view);
+        (lacking == 0 && without > 0).then(|| format!("{without} roles of {group} lack chunks"))
     })
 }
 
@@ -121,13 +150,14 @@ fn serves(view: &GroupView, node: NodeId) -> bool {
 /// Whether every group is as protected as was asked for.
 #[must_use]
 pub fn is_full(map: &ClusterMap) -> bool {
-    map.groups.iter().all(|view| view.spare_parities() == view.m())
+    let is_full = |view: &GroupView| view.spare_parities() == view.m() && roles_without_chunks(view) == 0;
+    map.groups.iter().all(is_full)
 }
 
 #[cfg(test)]
 mod tests {
     use cluster::place;
-    use types::{ClusterId, HostId, Incarnation, NodeInfo, RoleStatus, Seq};
+    use types::{ClusterId, Holder, Holders, HostId, Incarnation, NodeInfo, RoleStatus, Seq, ViewVersion};
 
     use super::*;
 
@@ -167,6 +197,24 @@ mod tests {
             nodes,
             groups,
         }
+    }
+
+    #[test]
+    fn a_group_bears_no_more_losses_of_chunks_than_it_has_whole_holders_for() {
+        let mut map = map(5);
+        let hosts: Vec<HostId> = map.nodes.iter().map(|info| info.host).collect();
+        let holder = |host| Holder { host, since: ViewVersion(1) };
+        map.groups[0].holders =
+            hosts.iter().map(|host| Holders { whole: Some(holder(*host)), filling: None }).collect();
+        assert!(is_full(&map) && missing(&map).is_none());
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0, 1])), None);
+        // All members are back; of one role's chunks not yet all are.
+        let last = map.groups[0].holders.last_mut().unwrap();
+        (last.whole, last.filling) = (None, Some(holder(hosts[4])));
+        assert!(!is_full(&map) && missing(&map).is_some_and(|why| why.contains("lack chunks")));
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0])), None);
+        assert_eq!(objection(&map, &all(Hurt::Dead, &[0, 4])), None, "node 4 has nothing that counts");
+        assert!(objection(&map, &all(Hurt::Dead, &[0, 1])).unwrap().contains("chunks of"));
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub struct Options {
     pub pause: Duration,
     /// Values that are written before the first fault and read after the last one.
     pub cold: usize,
+    /// Longest value in bytes of namespaces whose values lie in chunks; there are none if it is not given.
+    pub long: Option<u64>,
     /// Also what the promise does not cover: more members at once than the code can make up for, and a coordinator that is
     /// cut off for long. Then only that nobody hears a wrong answer is checked.
     pub beyond: bool,
@@ -90,6 +92,7 @@ impl Default for Options {
             keys: 60,
             pause: Duration::from_millis(4),
             cold: 10_000,
+            long: None,
             beyond: false,
             bold: false,
             fill: false,
@@ -127,6 +130,9 @@ impl Options {
         }
         if self.etcd_members > 1 {
             line.push_str(&format!(" --etcd-members {}", self.etcd_members));
+        }
+        if let Some(long) = self.long {
+            line.push_str(&format!(" --long {}MiB", long >> 20));
         }
         if let Some(cap) = self.cap {
             line.push_str(&format!(" --cap {}MiB", cap >> 20));

@@ -19,8 +19,12 @@ pub const COPIES: Space = Space { name: "copies", port: 11311 };
 pub const CACHE: Space = Space { name: "cache", port: 11411 };
 /// Comes and goes, and so does a pool of this name.
 pub const PASSING: Space = Space { name: "passing", port: 11511 };
+/// In the default pool, of long values; items of up to 64 KiB lie whole. It is there only if there are to be such values.
+pub const LONG: Space = Space { name: "long", port: 11611 };
+/// The same where every value lies in chunks, however short it is, and chunks are as short as can be.
+pub const CELLS: Space = Space { name: "cells", port: 11711 };
 /// All of them.
-pub const SPACES: [Space; 3] = [COPIES, CACHE, PASSING];
+pub const SPACES: [Space; 5] = [COPIES, CACHE, PASSING, LONG, CELLS];
 
 /// Groups of each pool beside the default one.
 const GROUPS: u32 = 4;
@@ -37,11 +41,18 @@ pub fn code_of_copies(options: &Options, losses: usize) -> String {
 /// What `gestalt` is told before the first client comes.
 pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
     let (copies, cache) = (COPIES.name, CACHE.name);
-    vec![
+    let mut all = vec![
         create_pool(copies, &code_of_copies(options, losses)),
         words(&["namespace", "create", copies, "--pool", copies, "--evict", "no", "--quota", QUOTA]),
         words(&["namespace", "create", cache, "--evict", "yes"]),
-    ]
+    ];
+    if options.long.is_some() {
+        let create =
+            |space: Space, above| words(&["namespace", "create", space.name, "--striped-above", above]);
+        all.push(create(LONG, "64KiB"));
+        all.push([create(CELLS, "always"), words(&["--chunk", "64KiB"])].concat());
+    }
+    all
 }
 
 /// What `gestalt` is told to make a pool.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use history::recorder::{Recorder, Seen, Workload};
+use history::recorder::{Mix, Recorder, Seen, Workload};
 use types::{ClusterMap, Profile};
 
 use crate::cluster::Cluster;
@@ -16,7 +16,9 @@ use crate::filler::Filler;
 use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::orders::{Home, Order, Stock};
-use crate::spaces::{CACHE, COPIES, PASSING, Space, create_namespace, create_pool, founding, remove};
+use crate::spaces::{
+    CACHE, CELLS, COPIES, LONG, PASSING, Space, create_namespace, create_pool, founding, remove,
+};
 
 /// For what is made before the first client comes.
 const FOUNDING_LIMIT: Duration = Duration::from_secs(60);
@@ -26,6 +28,8 @@ const REST_LEASES: u32 = 5;
 const PASSING_BYTES: usize = 6 << 20;
 /// For a flush that was asked for.
 const FLUSH_LIMIT: Duration = Duration::from_secs(60);
+/// Between a client's operations on long values: it is bytes that the machine is busy with.
+const LONG_PAUSE: Duration = Duration::from_millis(20);
 /// For every key to be answered in the end.
 const READ_LIMIT: Duration = Duration::from_secs(30);
 
@@ -35,6 +39,8 @@ pub struct Tenancy {
     workload: Workload,
     copies: Recorder,
     cache: Recorder,
+    /// Of long values, if there are to be any.
+    long: Vec<(Space, Recorder)>,
     passing: Option<Life>,
     /// Goes on to write into what is being removed, and is not listened to.
     fading: Option<Filler>,
@@ -89,10 +95,15 @@ impl Tenancy {
             ..workload.clone()
         };
         let start = |space: Space| record(cluster, space, &workload, space.name);
+        let of_long = options.long.map(|longest| with_long_values(&workload, longest));
+        let start_long = |workload: &Workload| {
+            [LONG, CELLS].map(|space| (space, record(cluster, space, workload, space.name)))
+        };
         Ok(Self {
             lease: options.lease,
             copies: start(COPIES),
             cache: start(CACHE),
+            long: of_long.iter().flat_map(start_long).collect(),
             workload,
             passing: None,
             fading: None,
@@ -274,7 +285,7 @@ impl Tenancy {
     pub fn finish(self, cluster: &Cluster, failures: &mut Vec<String>) -> Vec<Told> {
         failures.extend(self.failures);
         let mut told = Vec::new();
-        for (space, recorder) in [(COPIES, self.copies), (CACHE, self.cache)] {
+        for (space, recorder) in [(COPIES, self.copies), (CACHE, self.cache)].into_iter().chain(self.long) {
             match cluster.in_hub(move || recorder.finish_and_read_all(READ_LIMIT)) {
                 Ok(seen) => told.push((space.name.to_owned(), seen)),
                 Err(why) => failures.push(format!("{}: {why}", space.name)),
@@ -313,6 +324,16 @@ fn found(cluster: &Cluster, args: Vec<String>) -> Result<(), String> {
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())
+}
+
+/// The load of a namespace whose values are long, up to so many bytes.
+fn with_long_values(workload: &Workload, longest: u64) -> Workload {
+    Workload {
+        mix: Mix::Long,
+        max_value_bytes: usize::try_from(longest).unwrap_or(usize::MAX),
+        pause: LONG_PAUSE,
+        ..workload.clone()
+    }
 }
 
 fn record(cluster: &Cluster, space: Space, workload: &Workload, mark: &str) -> Recorder {

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use history::linearizability::{Failure, History, check};
 use history::recorder::Seen;
@@ -17,6 +19,11 @@ use crate::watch::Sample;
 
 /// The operations of each key, as other checkers read them.
 pub const HISTORY: &str = "history-by-key.jsonl";
+/// So many leases after the last client nothing is left of values that never came to be: an open id ends after 30, and holders ask about
+/// what they know nothing of twice, every 60.
+const ASKED_LEASES: u32 = 150;
+/// How often it is looked whether that is so.
+const LOOK: Duration = Duration::from_millis(500);
 /// Bits flipped in frames, of which at least one must have been noticed.
 const FLIPS_TO_NOTICE: u64 = 20;
 
@@ -77,6 +84,25 @@ pub fn on_cold(report: &mut Report, read: usize, lost: usize, options: &Options)
     (report.cold_read, report.cold_lost) = (read - lost, lost);
     if lost > 0 && !options.beyond {
         report.failures.push(format!("data is lost: {lost} of {read} cold values"));
+    }
+}
+
+/// Whether nothing is left of long values that never came to be.
+pub fn on_chunks(report: &mut Report, cluster: &Cluster, options: &Options) {
+    if options.long.is_none() || options.beyond {
+        return;
+    }
+    let names = ["tentative_bytes", "arriving_bytes", "open_ids", "pins", "uploads", "gathers"];
+    let left = |name: &str| cluster.metric(&format!("gestalt_object_{name}")) != Some(0);
+    let begun = Instant::now();
+    while let Some(name) = names.iter().find(|name| left(name)) {
+        if begun.elapsed() > ASKED_LEASES * options.lease {
+            report
+                .failures
+                .push(format!("after {ASKED_LEASES} leases without clients there are still {name}"));
+            return;
+        }
+        sleep(LOOK);
     }
 }
 

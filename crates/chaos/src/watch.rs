@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use processes::pages::metric;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -106,16 +107,6 @@ fn accounted(status: &str) -> Option<u64> {
     serde_json::from_str::<Value>(status).ok()?["memory"]["used_bytes"].as_u64()
 }
 
-/// The sum of a metric's samples.
-fn metric(page: &str, name: &str) -> Option<u64> {
-    let values = page.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        let value = rest.strip_prefix(' ').or_else(|| rest.rsplit_once("} ").map(|(_, value)| value))?;
-        value.parse::<f64>().ok()
-    });
-    values.map(|value| value as u64).reduce(|sum, value| sum + value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,10 +115,6 @@ mod tests {
     fn figures_are_read_from_their_pages() {
         assert_eq!(resident("VmPeak:\t 9 kB\nVmRSS:\t   12 kB\n"), Some(12 << 10));
         assert_eq!(accounted(r#"{"memory":{"used_bytes":7}}"#), Some(7));
-        let page = "# HELP a_total x\na_total{worker=\"0\"} 2\na_total{worker=\"1\"} 3\na_total_other 9\n";
-        assert_eq!(metric(page, "a_total"), Some(5));
-        assert_eq!(metric("a_total 4\n", "a_total"), Some(4));
-        assert_eq!(metric(page, "b_total"), None);
     }
 
     #[test]

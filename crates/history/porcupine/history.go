@@ -53,7 +53,7 @@ func (o *op) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	switch o.verb {
-	case "get", "delete", "flush":
+	case "get", "delete", "touch", "flush":
 		return nil
 	case "set", "add", "replace", "append":
 		return json.Unmarshal(detail, &o.value)
@@ -77,7 +77,7 @@ func (o *outcome) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	switch o.word {
-	case "stored", "not_stored", "exists", "not_found", "deleted", "not_number", "flushed":
+	case "stored", "not_stored", "exists", "not_found", "deleted", "touched", "not_number", "flushed":
 		return nil
 	case "number":
 		return json.Unmarshal(detail, &o.number)

@@ -62,10 +62,10 @@ func (s state) answered(o op, told outcome) (state, bool) {
 	switch o.verb + " " + told.word {
 	case "get value":
 		return s.hit(told)
-	case "get not_found", "delete not_found", "incr not_found", "cas not_found",
+	case "get not_found", "delete not_found", "touch not_found", "incr not_found", "cas not_found",
 		"replace not_stored", "append not_stored":
 		return s, !s.present
-	case "add not_stored":
+	case "add not_stored", "touch touched":
 		return s, s.present
 	case "cas exists":
 		return s, s.present && !(s.known && s.version == o.unique)

@@ -6,7 +6,9 @@
 
 mod client;
 mod flush;
+mod long;
 mod mix;
+mod pattern;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use types::ClusterMap;
 
 use crate::binary::binary;
-use crate::pages::page;
+use crate::pages::{metric, page};
 use crate::ports::free_run;
 
 /// How to start a cluster.
@@ -137,6 +137,25 @@ impl LocalCluster {
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.http_port))
+    }
+
+    /// Where node `node` serves its pages.
+    #[must_use]
+    pub fn node_http(&self, node: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.http_port + 1 + node))
+    }
+
+    /// The sum of a metric's samples at all nodes that live.
+    ///
+    /// # Errors
+    /// One line if one of them does not answer, or does not have it.
+    pub fn metric(&self, name: &str) -> Result<u64, String> {
+        let living = (0..self.nodes).filter(|node| self.pid(*node).is_some());
+        let of = |node| {
+            let found = metric(&page(self.node_http(node), "/metrics")?, name);
+            found.ok_or_else(|| format!("node {node} has no {name}"))
+        };
+        living.map(of).sum()
     }
 
     /// The coordinator's map.

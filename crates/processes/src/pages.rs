@@ -18,3 +18,27 @@ pub fn page(address: SocketAddr, path: &str) -> Result<String, String> {
     let body = answer.body_mut().with_config().limit(PAGE_BYTES).read_to_string();
     body.map_err(|error| error.to_string())
 }
+
+/// The sum of a metric's samples on a page of metrics.
+#[must_use]
+pub fn metric(page: &str, name: &str) -> Option<u64> {
+    let values = page.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = rest.strip_prefix(' ').or_else(|| rest.rsplit_once("} ").map(|(_, value)| value))?;
+        value.parse::<f64>().ok()
+    });
+    values.map(|value| value as u64).reduce(|sum, value| sum + value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_metric_are_summed_up() {
+        let page = "# HELP a_total x\na_total{worker=\"0\"} 2\na_total{worker=\"1\"} 3\na_total_other 9\n";
+        assert_eq!(metric(page, "a_total"), Some(5));
+        assert_eq!(metric("a_total 4\n", "a_total"), Some(4));
+        assert_eq!(metric(page, "b_total"), None);
+    }
+}

@@ -53,7 +53,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("rng", &[]),
     ("sim", &["cluster", "codec", "proto", "rng", "store", "types", "wire"]),
     ("processes", &["rng", "types"]),
-    ("history", &["client", "faces", "processes", "types"]),
+    ("history", &["client", "faces", "processes", "rng", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
     ("measure", &["client", "cluster", "codec", "graph", "history", "processes", "proto", "types", "wire"]),
     ("hot-paths", &["codec", "proto", "rng", "server", "store", "types", "wire"]),

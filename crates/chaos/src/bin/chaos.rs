@@ -19,6 +19,7 @@ Examples (as root, with iproute2 and nftables; build the binary before: cargo bu
   chaos --coordinator etcd --minutes 5   the leader, and a real etcd, are hurt too
   chaos --coordinator etcd --etcd-members 3 --minutes 5   and one of its members at a time
   chaos --cap 256MiB --minutes 5         no process gets more memory; now and then one gets less
+  chaos --long 64MiB --memory 512MiB --minutes 5   values of up to 64 MiB, in chunks, in namespaces of their own
   chaos --beyond --minutes 2             more losses than the code can make up for: errors are fine, wrong answers are not
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 chaos cannot run here.";
@@ -66,6 +67,9 @@ struct Arguments {
     /// Values of 4 KiB that are written before the first fault and read after the last one
     #[arg(long, default_value_t = 10_000)]
     cold: usize,
+    /// Values of one byte up to so many, too, in namespaces that cut them into chunks; give more --memory
+    #[arg(long, value_parser = mebibytes)]
+    long: Option<u64>,
     /// Take away more than the code can make up for, too
     #[arg(long)]
     beyond: bool,
@@ -143,6 +147,7 @@ impl Arguments {
             keys: self.keys,
             pause: self.pause,
             cold: self.cold,
+            long: self.long,
             beyond: self.beyond,
             bold: self.bold,
             fill: self.fill,

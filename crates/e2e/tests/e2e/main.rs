@@ -5,8 +5,11 @@
 #![allow(clippy::unwrap_used)] // a panic is how a test reports
 
 mod advertised;
+mod bad_values;
+mod capped;
 mod chaos;
 mod chaos_net;
+mod chaos_objects;
 mod command_line;
 mod conformance;
 mod etcd;

@@ -1,12 +1,11 @@
 //! Values in chunks: one that is longer than any item, through a real cluster that loses a node.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 
 use processes::local_cluster::{LocalCluster, Options};
 use serde_json::Value;
 
-use crate::support::{PATIENCE, eventually, json, run};
+use crate::support::{connect, eventually, json, run};
 
 const LEN: usize = 64 << 20;
 
@@ -19,13 +18,6 @@ fn noise(len: usize) -> Vec<u8> {
         state.to_le_bytes()
     };
     (0..len / 8).flat_map(|_| word()).collect()
-}
-
-fn connect(cluster: &LocalCluster, node: u16) -> TcpStream {
-    let stream = TcpStream::connect(cluster.memcached(node)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream
 }
 
 /// What node `node` answers to a set of `value`.

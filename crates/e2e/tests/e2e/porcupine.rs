@@ -29,13 +29,19 @@ struct Shape {
     /// Per cent without an answer. Each doubles what porcupine has to try.
     unanswered: u64,
     /// Weights of get, set, add, replace, append, cas, delete, incr and flush.
-    mix: [u32; 9],
+    mix: [u32; 10],
     /// Per cent that store something, roughly.
     stores: u64,
 }
 
-const ANY: Shape =
-    Shape { name: "", operations: 0, span: 0, unanswered: 0, mix: [5, 3, 1, 1, 2, 2, 2, 2, 1], stores: 40 };
+const ANY: Shape = Shape {
+    name: "",
+    operations: 0,
+    span: 0,
+    unanswered: 0,
+    mix: [5, 3, 1, 1, 2, 2, 2, 2, 1, 1],
+    stores: 40,
+};
 const SHAPES: [Shape; 5] = [
     Shape { name: "short", operations: 8, span: 12, unanswered: 35, ..ANY },
     Shape { name: "crowded", operations: 14, span: 6, unanswered: 25, ..ANY },
@@ -46,7 +52,7 @@ const SHAPES: [Shape; 5] = [
         operations: 30,
         span: 100,
         unanswered: 5,
-        mix: [8, 1, 0, 0, 0, 6, 0, 0, 0],
+        mix: [8, 1, 0, 0, 0, 6, 0, 0, 0, 1],
         stores: 20,
     },
 ];
@@ -159,7 +165,8 @@ fn op(mix: &[u32], version: u64, rng: &mut Rng) -> Op {
         5 => Op::Cas { value: value(rng), unique: near(version, rng) },
         6 => Op::Delete,
         7 => Op::Incr(rng.range(1, 11)),
-        _ => Op::Flush,
+        8 => Op::Flush,
+        _ => Op::Touch,
     }
 }
 
@@ -211,6 +218,7 @@ fn invent_outcome(operation: &mut Operation, rng: &mut Rng) {
         Op::Cas { .. } => &[Stored, Exists, NotFound],
         Op::Delete => &[Deleted, NotFound],
         Op::Incr(_) => &[number, NotNumber, NotFound],
+        Op::Touch => &[Outcome::Touched, NotFound],
         Op::Flush => &[Outcome::Flushed],
     };
     answer.outcome = outcomes[rng.index(outcomes.len())].clone();

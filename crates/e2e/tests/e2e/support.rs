@@ -1,5 +1,7 @@
 //! What tests of several modules do.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -62,6 +64,67 @@ pub fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String, String) {
 pub fn json(cluster: &LocalCluster, args: &[&str]) -> (i32, Value) {
     let (code, out, _) = run(cluster, &[args, &["-o", "json"]].concat());
     (code, serde_json::from_str(&out).expect("a JSON document"))
+}
+
+/// A connection to node `node` whose reads and writes end in time.
+pub fn connect(cluster: &LocalCluster, node: u16) -> TcpStream {
+    let stream = TcpStream::connect(cluster.memcached(node)).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");
+    stream
+}
+
+/// Has everything flushed, at node `node`.
+pub fn flush(cluster: &LocalCluster, node: u16) {
+    eventually("flushed", || {
+        let mut answer = String::new();
+        let mut stream = connect(cluster, node);
+        stream.write_all(b"flush_all\r\nquit\r\n").is_ok()
+            && stream.read_to_string(&mut answer).is_ok()
+            && answer == "OK\r\n"
+    });
+}
+
+/// What nodes hold of values in chunks that are not there, or not there yet, and of what is read and written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOver {
+    /// Bytes of chunks: all of them, whatever their objects are; of those, the ones of which nobody knows that they are committed; of
+    /// those that are not whole.
+    pub chunks: u64,
+    pub tentative: u64,
+    pub arriving: u64,
+    /// At primaries.
+    pub open_ids: u64,
+    pub pins: u64,
+    /// Where clients are.
+    pub uploads: u64,
+    pub gathers: u64,
+    pub buffers: u64,
+}
+
+impl LeftOver {
+    /// Of all nodes together.
+    pub fn of(cluster: &LocalCluster) -> Self {
+        let metric = |name: &str| {
+            let name = format!("gestalt_object_{name}");
+            cluster.metric(&name).unwrap_or_else(|why| panic!("{why}"))
+        };
+        Self {
+            chunks: metric("page_bytes"),
+            tentative: metric("tentative_bytes"),
+            arriving: metric("arriving_bytes"),
+            open_ids: metric("open_ids"),
+            pins: metric("pins"),
+            uploads: metric("uploads"),
+            gathers: metric("gathers"),
+            buffers: metric("buffer_bytes"),
+        }
+    }
+
+    /// The same without whole and committed chunks.
+    pub fn beside_values(self) -> Self {
+        Self { chunks: 0, ..self }
+    }
 }
 
 /// What clients saw is what one server could have answered.

@@ -80,6 +80,8 @@ pub enum Op {
     },
     /// Remove.
     Delete,
+    /// Give it another time to live, by which it does not end.
+    Touch,
     /// Add to a decimal number, modulo 2^64.
     Incr(u64),
     /// Remove whatever there is; of a whole namespace, hence of this key.
@@ -103,10 +105,12 @@ pub enum Outcome {
     NotStored,
     /// Cas: what is there has another unique.
     Exists,
-    /// Get, cas, delete, incr: there is nothing.
+    /// Get, cas, delete, touch, incr: there is nothing.
     NotFound,
     /// Delete: done.
     Deleted,
+    /// Touch: done.
+    Touched,
     /// Incr: the new number.
     Number(u64),
     /// Incr: what is there is not a number.
@@ -163,6 +167,7 @@ impl fmt::Display for Op {
             Self::Append(value) => write!(f, "append {value}"),
             Self::Cas { value, unique } => write!(f, "cas {unique} {value}"),
             Self::Delete => f.write_str("delete"),
+            Self::Touch => f.write_str("touch"),
             Self::Incr(by) => write!(f, "incr {by}"),
             Self::Flush => f.write_str("flush"),
         }
@@ -179,6 +184,7 @@ impl fmt::Display for Outcome {
             Self::Exists => f.write_str("exists"),
             Self::NotFound => f.write_str("not found"),
             Self::Deleted => f.write_str("deleted"),
+            Self::Touched => f.write_str("touched"),
             Self::Number(number) => write!(f, "{number}"),
             Self::NotNumber => f.write_str("not a number"),
             Self::Flushed => f.write_str("flushed"),

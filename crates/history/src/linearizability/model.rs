@@ -190,9 +190,10 @@ impl Model {
             (Op::Get, Outcome::Value { value, cas }) => {
                 Step::Sees { value: self.value(&value.0), cas: cas.map(|unique| self.unique(unique)) }
             }
-            (Op::Get | Op::Delete | Op::Incr(_) | Op::Cas { .. }, Outcome::NotFound)
+            (Op::Get | Op::Delete | Op::Touch | Op::Incr(_) | Op::Cas { .. }, Outcome::NotFound)
             | (Op::Replace(_) | Op::Append(_), Outcome::NotStored) => Step::SeesNothing,
-            (Op::Add(_), Outcome::NotStored) => Step::SeesSomething,
+            // The version stays, too.
+            (Op::Add(_), Outcome::NotStored) | (Op::Touch, Outcome::Touched) => Step::SeesSomething,
             (Op::Cas { unique, .. }, Outcome::Exists) => Step::SeesOther(self.unique(*unique)),
             (Op::Incr(_), Outcome::NotNumber) => Step::SeesText,
             (Op::Incr(by), Outcome::Number(to)) => self.counted(*by, *to),
@@ -205,10 +206,10 @@ impl Model {
         }
     }
 
-    /// What `op` does if it takes effect; nothing for a read.
+    /// What `op` does if it takes effect; nothing for what leaves the value as it is.
     pub(super) fn effect(&mut self, op: &Op) -> Option<Step> {
         Some(match op {
-            Op::Get => return None,
+            Op::Get | Op::Touch => return None,
             Op::Set(value) => Step::Put(self.value(&value.0)),
             Op::Add(value) => Step::PutIfAbsent(self.value(&value.0)),
             Op::Replace(value) => Step::PutIfPresent(self.value(&value.0)),
@@ -366,7 +367,7 @@ fn leaves_plain_numbers(op: &Op) -> bool {
         | Op::Add(Bytes(value))
         | Op::Replace(Bytes(value))
         | Op::Cas { value: Bytes(value), .. } => value.len() < 2 || value[0] != b'0',
-        Op::Get | Op::Delete | Op::Flush | Op::Incr(_) => true,
+        Op::Get | Op::Delete | Op::Touch | Op::Flush | Op::Incr(_) => true,
     }
 }
 

@@ -81,12 +81,13 @@ impl Server {
                 self.item = None;
                 Outcome::Deleted
             }
+            (Op::Touch, Some(_)) => Outcome::Touched,
             (Op::Flush, _) => {
                 self.item = None;
                 Outcome::Flushed
             }
             (Op::Incr(by), Some((value, _))) => self.count(&value, *by),
-            (Op::Get | Op::Delete | Op::Cas { .. } | Op::Incr(_), None) => Outcome::NotFound,
+            (Op::Get | Op::Delete | Op::Touch | Op::Cas { .. } | Op::Incr(_), None) => Outcome::NotFound,
         }
     }
 

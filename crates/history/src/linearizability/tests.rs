@@ -479,7 +479,8 @@ mod exhaustive {
                     self.item = None;
                     true
                 }
-                (Op::Delete | Op::Cas { .. } | Op::Incr(_), Some(Outcome::NotFound)) => !present,
+                (Op::Delete | Op::Touch | Op::Cas { .. } | Op::Incr(_), Some(Outcome::NotFound)) => !present,
+                (Op::Touch, Some(Outcome::Touched)) => present,
                 (Op::Cas { value, unique }, None | Some(Outcome::Stored)) => {
                     let fits = self.matches(*unique);
                     self.seen.extend(outcome.filter(|_| fits).map(|_| *unique));

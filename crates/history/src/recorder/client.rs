@@ -11,11 +11,17 @@ use faces::memcache::FailureCode;
 
 use crate::linearizability::{Bytes, Op, Outcome};
 
+use super::long::{Manner, break_off};
 use super::mix::Drawer;
+use super::pattern::Mark;
 use super::{Recorded, Recording, Workload};
 
 /// Pause after an answer that was none, where one is waited for.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
+
+/// Seconds until an item that was touched ends: behind the end of any run.
+const LONG_AFTERWARDS: u64 = 1_000_000;
+static TOUCHES: AtomicU64 = AtomicU64::new(0);
 
 /// See the module.
 pub(super) struct Client {
@@ -27,26 +33,30 @@ pub(super) struct Client {
     drawer: Drawer,
     socket: Option<Socket>,
     recording: Recording,
+    /// Of values that are only named in the history.
+    mark: Option<Mark>,
 }
 
-struct Socket {
-    stream: TcpStream,
-    buffer: Vec<u8>,
+pub(super) struct Socket {
+    pub stream: TcpStream,
+    pub buffer: Vec<u8>,
 }
 
 /// Why a request was not done.
 #[derive(Clone, Copy, Debug)]
-enum Refusal {
+pub(super) enum Refusal {
     Unavailable,
     NoMemory,
     Lost,
 }
 
 /// What came of a request.
-enum Heard {
+pub(super) enum Heard {
     Outcome(Outcome),
     /// Refused, and certainly not done.
     Refused(Refusal),
+    /// The same, and the connection is of no more use.
+    Broken(Refusal),
     /// Nobody knows.
     Unknown,
 }
@@ -63,6 +73,7 @@ impl Client {
             drawer: Drawer::new(id, workload),
             socket: None,
             recording: Recording::default(),
+            mark: workload.mix.names_values().then(|| Mark::of(&workload.mark)),
         }
     }
 
@@ -107,8 +118,22 @@ impl Client {
     /// One operation; whether it was answered.
     fn step(&mut self) -> bool {
         let (key, wanted) = self.drawer.draw(self.epoch.elapsed());
+        let manner = self.drawer.manner(&wanted);
         let Some(op) = self.fit(&key, wanted) else { return false };
-        self.perform(&key, op).is_some()
+        match (manner, self.mark) {
+            (Manner::BrokenOff(thousandths), Some(mark)) => {
+                self.break_off(&key, &op, mark, thousandths);
+                false
+            }
+            _ => self.perform_in(&key, op, manner).is_some(),
+        }
+    }
+
+    /// Goes in the midst of a value. Nothing may come of it, so it is not written down.
+    fn break_off(&mut self, key: &str, op: &Op, mark: Mark, thousandths: u64) {
+        if let Some(socket) = self.socket.take() {
+            let _ = break_off(&socket.stream, key, op, mark, thousandths);
+        }
     }
 
     /// A cas begins with a read of its own, which is recorded too. None if that read failed.
@@ -123,18 +148,22 @@ impl Client {
 
     /// Asks, and writes down what came of it.
     fn perform(&mut self, key: &str, op: Op) -> Option<Outcome> {
+        self.perform_in(key, op, Manner::AsFastAsPossible)
+    }
+
+    fn perform_in(&mut self, key: &str, op: Op, manner: Manner) -> Option<Outcome> {
         let invoked_ns = self.now_ns();
-        let answer = match self.ask(&request(key, &op), &op) {
+        let answer = match self.ask(key, &op, manner) {
             Heard::Outcome(outcome) => Some((self.now_ns(), outcome)),
-            Heard::Refused(refusal) => {
+            Heard::Refused(refusal) | Heard::Broken(refusal) => {
                 self.count(refusal);
                 return None;
             }
             Heard::Unknown => None,
         };
         let outcome = answer.as_ref().map(|(_, outcome)| outcome.clone());
-        // A read without an answer has changed nothing, and says nothing.
-        if outcome.is_some() || op != Op::Get {
+        // A read without an answer has changed nothing, and says nothing; nor has a touch.
+        if outcome.is_some() || !matches!(op, Op::Get | Op::Touch) {
             let (client, key) = (self.id, key.to_owned());
             self.recording.operations.push(Recorded { client, key, op, invoked_ns, answer });
         }
@@ -180,7 +209,7 @@ impl Client {
             return None;
         }
         let invoked_ns = self.now_ns();
-        let heard = self.ask(&request("", &Op::Flush), &Op::Flush);
+        let heard = self.ask("", &Op::Flush, Manner::AsFastAsPossible);
         // Refused by one role, it may have been done by others.
         let is_done = matches!(heard, Heard::Outcome(Outcome::Flushed));
         if !is_done {
@@ -199,15 +228,21 @@ impl Client {
         self.recording
     }
 
-    fn ask(&mut self, request: &[u8], op: &Op) -> Heard {
+    fn ask(&mut self, key: &str, op: &Op, manner: Manner) -> Heard {
         let Some(socket) = self.socket.as_mut() else { return Heard::Refused(Refusal::Unavailable) };
-        let heard = socket.exchange(request, op);
-        heard.unwrap_or_else(|_| {
-            // Never used again: a late answer would be taken for that to the next request.
-            self.socket = None;
-            self.next_node();
-            Heard::Unknown
-        })
+        let heard = match self.mark {
+            Some(mark) => socket.exchange_long(key, op, mark, manner),
+            None => socket.exchange(&request(key, op), op),
+        };
+        match heard {
+            Ok(heard @ (Heard::Outcome(_) | Heard::Refused(_) | Heard::Unknown)) => heard,
+            heard => {
+                // Never used again: a late answer would be taken for that to the next request.
+                self.socket = None;
+                self.next_node();
+                heard.unwrap_or(Heard::Unknown)
+            }
+        }
     }
 
     fn now_ns(&self) -> u64 {
@@ -237,7 +272,8 @@ impl Socket {
     }
 }
 
-fn request(key: &str, op: &Op) -> Vec<u8> {
+/// A whole request.
+pub(super) fn request(key: &str, op: &Op) -> Vec<u8> {
     let store = |verb: &str, value: &Bytes, tail: String| {
         let mut request = format!("{verb} {key} 0 0 {}{tail}\r\n", value.0.len()).into_bytes();
         request.extend_from_slice(&value.0);
@@ -253,12 +289,16 @@ fn request(key: &str, op: &Op) -> Vec<u8> {
         Op::Append(value) => store("append", value, String::new()),
         Op::Cas { value, unique } => store("cas", value, format!(" {unique}")),
         Op::Delete => format!("delete {key}\r\n").into_bytes(),
+        // Always for another time: else nothing would be done.
+        Op::Touch => format!("touch {key} {}\r\n", LONG_AFTERWARDS + TOUCHES.fetch_add(1, Ordering::Relaxed))
+            .into_bytes(),
         Op::Incr(by) => format!("incr {key} {by}\r\n").into_bytes(),
         Op::Flush => b"flush_all\r\n".to_vec(),
     }
 }
 
-fn hear(reply: Reply<'_>, op: &Op) -> Heard {
+/// What a reply to `op` says.
+pub(super) fn hear(reply: Reply<'_>, op: &Op) -> Heard {
     let outcome = match reply {
         Reply::Value { value, cas, .. } => Outcome::Value { value: Bytes(value.to_vec()), cas },
         Reply::Miss | Reply::NotFound => Outcome::NotFound,
@@ -266,6 +306,7 @@ fn hear(reply: Reply<'_>, op: &Op) -> Heard {
         Reply::NotStored => Outcome::NotStored,
         Reply::Exists => Outcome::Exists,
         Reply::Deleted => Outcome::Deleted,
+        Reply::Touched => Outcome::Touched,
         Reply::Ok => Outcome::Flushed,
         Reply::Number(number) => Outcome::Number(number),
         Reply::ServerError(words) | Reply::ClientError(words) => match FailureCode::parse(words) {

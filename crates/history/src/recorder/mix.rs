@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::linearizability::{Bytes, Op};
 
+use super::long::Manner;
+use super::pattern::{Piece, PieceId};
+
 /// What the clients do.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -54,6 +57,17 @@ pub enum Mix {
         /// How long keys are in use.
         generation: Duration,
     },
+    /// Values of one byte up to `Workload::max_value_bytes`, many of them at the edges of cells, chunks and stripes: get, set, add,
+    /// replace, cas, append, touch and delete, by clients that now and then read slowly, or go in the midst of what they send. The
+    /// history has their names only: a value that is not what one of these clients has written has a name that nobody gave.
+    Long,
+}
+
+impl Mix {
+    /// Whether the history has names of values, and not the values.
+    pub(super) fn names_values(self) -> bool {
+        self == Self::Long
+    }
 }
 
 /// Of so many keys one is a counter and one a text.
@@ -68,6 +82,15 @@ const WRITERS: u64 = 5;
 const SUFFIX_BYTES: u64 = 24;
 /// Per cent of the operations that read a key of an earlier generation.
 const OLD_READS: u64 = 8;
+
+/// Per cent of the long values that lie at an edge, and the edges: a cell, a row, a chunk and stripes of either.
+const EDGES: u64 = 30;
+const EDGES_BYTES: [u64; 6] = [64 << 10, 128 << 10, 192 << 10, 1 << 20, 3 << 20, 6 << 20];
+/// Longest piece that is appended, unless values are no longer.
+const APPENDED_BYTES: usize = 300 << 10;
+/// Per cent of what is sent that breaks off, and of the reads that are slow.
+const BROKEN_OFF: u64 = 8;
+const SLOW_READS: u64 = 15;
 
 /// Draws one client's operations.
 #[derive(Debug)]
@@ -100,7 +123,11 @@ impl Drawer {
     /// A key and what to do with it at this time. A cas has no unique yet.
     pub(super) fn draw(&mut self, time: Duration) -> (String, Op) {
         let number = self.next() % self.keys;
-        let Mix::Full { generation } = self.mix else { return (format!("key-{number}"), self.plain()) };
+        let generation = match self.mix {
+            Mix::Full { generation } => generation,
+            Mix::Plain => return (format!("key-{number}"), self.plain()),
+            Mix::Long => return (format!("long-{number}"), self.long()),
+        };
         let now = u64::try_from(time.as_nanos() / generation.as_nanos().max(1)).unwrap_or(0);
         if now > 0 && self.next() % 100 < OLD_READS {
             let earlier = self.next() % now;
@@ -124,6 +151,49 @@ impl Drawer {
             88..93 => Op::Replace(self.value()),
             _ => Op::Cas { unique: 0, value: self.value() },
         }
+    }
+
+    fn long(&mut self) -> Op {
+        match self.next() % 100 {
+            0..42 => Op::Get,
+            42..68 => Op::Set(self.piece(self.max_value_bytes)),
+            68..73 => Op::Add(self.piece(self.max_value_bytes)),
+            73..78 => Op::Replace(self.piece(self.max_value_bytes)),
+            78..84 => Op::Cas { unique: 0, value: self.piece(self.max_value_bytes) },
+            84..90 => Op::Delete,
+            90..95 => Op::Touch,
+            _ if self.id < WRITERS => Op::Append(self.piece(APPENDED_BYTES.min(self.max_value_bytes))),
+            _ => Op::Get,
+        }
+    }
+
+    /// In which way a client does this.
+    pub(super) fn manner(&mut self, op: &Op) -> Manner {
+        if self.mix != Mix::Long {
+            return Manner::AsFastAsPossible;
+        }
+        let (draw, thousandths) = (self.next() % 100, self.next() % 1000);
+        match op {
+            Op::Get if draw < SLOW_READS => Manner::Slowly,
+            Op::Get | Op::Delete | Op::Touch => Manner::AsFastAsPossible,
+            _ if draw < BROKEN_OFF => Manner::BrokenOff(thousandths),
+            _ => Manner::AsFastAsPossible,
+        }
+    }
+
+    /// The name of a piece of 1 to `longest` bytes: as many are short as are long.
+    fn piece(&mut self, longest: usize) -> Bytes {
+        let (longest, draw) = (longest.max(1) as u64, self.next() % 100);
+        let edge = EDGES_BYTES[(self.next() % EDGES_BYTES.len() as u64) as usize];
+        let bits = self.next() % u64::from(longest.ilog2() + 1);
+        let len = if draw < EDGES && edge < longest {
+            edge + self.next() % 3 - 1
+        } else {
+            (1 << bits) + self.next() % (1 << bits)
+        };
+        self.written += 1;
+        let id = PieceId { client: self.id, count: self.written };
+        Piece { id, len: len.min(longest) }.name()
     }
 
     /// Steps are long and unlike each other, so that a sum tells which of them are in it.
@@ -191,6 +261,7 @@ fn number(number: u64) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pattern::len_of;
     use super::*;
 
     fn drawer(mix: Mix) -> Drawer {
@@ -230,6 +301,29 @@ mod tests {
         assert!(
             old.iter().any(|(key, _)| key.contains("-0-")) && old.iter().any(|(key, _)| key.contains("-1-"))
         );
+    }
+
+    #[test]
+    fn long_values_have_all_lengths_and_only_some_clients_append() {
+        let workload = Workload { mix: Mix::Long, max_value_bytes: 64 << 20, ..Workload::default() };
+        let mut lengths = Vec::new();
+        for id in [0, WRITERS] {
+            let mut drawer = Drawer::new(id, &workload);
+            for _ in 0..3000 {
+                let (key, op) = drawer.draw(Duration::ZERO);
+                assert!(key.starts_with("long-"), "{key}");
+                assert!(id < WRITERS || !matches!(op, Op::Append(_)), "{op}");
+                let broken = matches!(drawer.manner(&op), Manner::BrokenOff(_));
+                assert!(!broken || !matches!(op, Op::Get | Op::Delete | Op::Touch), "{op}");
+                if let Op::Set(value) = op {
+                    lengths.push(len_of(&value));
+                }
+            }
+        }
+        let within = |low: u64, high: u64| lengths.iter().any(|len| (low..=high).contains(len));
+        assert!(within(1, 1) && within(20, 1000) && within(33 << 20, 64 << 20));
+        assert!(within(3 << 20, 3 << 20) && within((3 << 20) + 1, (3 << 20) + 1));
+        assert!(lengths.iter().all(|len| (1..=64 << 20).contains(len)));
     }
 
     #[test]

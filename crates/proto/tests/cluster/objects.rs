@@ -4,9 +4,10 @@ use bytes::Bytes;
 use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
-use types::{ClusterId, NodeId};
+use types::{ClusterId, NodeId, NodeLoad};
+use wire::message::ToCoordinator;
 
-use super::{Cluster, get, key_of};
+use super::{Cluster, get, host_id, key_of};
 
 const CHUNK_LEN: u32 = 64 * 1024;
 
@@ -67,6 +68,15 @@ impl Cluster {
             at += wanted;
             self.settle();
         }
+    }
+
+    /// Feeds these bytes, which are no more than are taken.
+    fn feed_some(&mut self, node: u16, upload: UploadId, bytes: &[u8]) {
+        let now = self.clocks(NodeId(node));
+        let mut streams = self.hosts.get_mut(&NodeId(node)).unwrap().streams(now);
+        assert!(streams.upload_wants(upload) >= bytes.len());
+        streams.feed(upload, Bytes::copy_from_slice(bytes));
+        self.settle();
     }
 
     fn put(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
@@ -496,27 +506,87 @@ fn no_longer_value_comes_of_an_append_than_there_may_be() {
     assert_eq!(cluster.hosts.values().map(left).sum::<u64>(), 0, "nothing is left of what was refused");
 }
 
-#[test]
-fn who_waits_for_memory_in_vain_is_told_so_and_the_first_goes_on() {
+/// A cluster whose uploads have next to no memory, of which on each node one that was the first takes all, and the first of them on node 0
+/// that has to wait.
+fn with_one_upload_a_node(value: &[u8]) -> (Cluster, Vec<(Token, UploadId)>, (Token, UploadId)) {
     let mut cluster = Cluster::with_limits(5, Limits { upload_bytes: 1, ..Limits::default() });
-    let value = noise(1, 500_000);
-    cluster.put(0, "key", &value).unwrap();
-    // Clients whose bytes do not come, and who are first everywhere.
-    let slow: Vec<(Token, UploadId)> = (0..5)
-        .map(|node| cluster.begin_upload(node, &format!("slow-{node}"), value.len(), StoreMode::Set))
+    cluster.put(0, "key", value).unwrap();
+    let first = (0..5)
+        .map(|node| cluster.begin_upload(node, &format!("first-{node}"), value.len(), StoreMode::Set))
         .collect();
     cluster.settle();
-    let (waiting, upload) = cluster.begin_upload(0, "waiting", value.len(), StoreMode::Set);
+    let waiting = cluster.begin_upload(0, "waiting", value.len(), StoreMode::Set);
     cluster.settle();
-    assert_eq!(cluster.feed(0, upload, &value, 0), 0, "there is no room");
+    assert_eq!(cluster.feed(0, waiting.1, value, 0), 0, "there is no room");
+    (cluster, first, waiting)
+}
+
+#[test]
+fn who_waits_for_memory_in_vain_is_told_so_and_the_first_goes_on() {
+    let value = noise(1, 500_000);
+    let (mut cluster, slow, (waiting, _)) = with_one_upload_a_node(&value);
     let owner = cluster.owner_of("key").0;
     let longer = cluster.begin(owner, extension(StoreMode::Append, "key", b"x", None));
-    cluster.advance(proto::Timing::default().request_deadline_us / 1_000 + 1_000);
+    let mut at = 0;
+    for _ in 0..=proto::Timing::default().request_deadline_us / 1_000_000 {
+        for (node, (_, upload)) in (0..).zip(&slow) {
+            // They send little, but something.
+            cluster.feed_some(node, *upload, &value[at..at + 1000]);
+        }
+        at += 1000;
+        cluster.advance(1_000);
+    }
     let failed = Some(&Outcome::Failed(Failure::OutOfMemory));
     assert_eq!((cluster.answers.get(&waiting), cluster.answers.get(&longer)), (failed, failed));
     for (node, (token, upload)) in (0..).zip(slow) {
-        assert_eq!(cluster.feed(node, upload, &value, 0), value.len());
+        assert_eq!(cluster.feed(node, upload, &value, at), value.len());
         assert!(matches!(cluster.answers.get(&token), Some(Outcome::Stored(_))), "{:?}", cluster.answers);
     }
     assert!(cluster.read(3, "key").unwrap() == value);
+}
+
+#[test]
+fn who_sends_nothing_makes_way_for_those_who_wait_for_memory() {
+    let value = noise(1, 500_000);
+    let (mut cluster, still, (waiting, upload)) = with_one_upload_a_node(&value);
+    cluster.feed_some(0, still[0].1, &value[..1000]);
+    cluster.advance(proto::Timing::default().request_deadline_us / 1_000 * 3 / 4);
+    let failed = Some(&Outcome::Failed(Failure::OutOfMemory));
+    assert_eq!(cluster.answers.get(&still[0].0), failed, "others have waited for it");
+    assert_eq!(cluster.answers.get(&still[1].0), None, "nobody waits there");
+    assert_eq!(cluster.feed(0, upload, &value, 0), value.len());
+    assert!(matches!(cluster.answers.get(&waiting), Some(Outcome::Stored(_))), "{:?}", cluster.answers);
+    assert!(cluster.read(3, "waiting").unwrap() == value);
+}
+
+#[test]
+fn a_value_that_a_holder_does_not_take_fails_and_waits_for_nobody_for_ever() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let (old, new) = (noise(6, 500_000), noise(7, 500_000));
+    cluster.put(0, "key", &old).unwrap();
+    let owner = cluster.owner_of("key").0;
+    let silent = (1..5).find(|node| *node != owner).unwrap();
+    let host = cluster.hosts.remove(&NodeId(silent)).unwrap();
+    let (token, upload) = cluster.begin_upload(0, "key", new.len(), StoreMode::Set);
+    cluster.settle();
+    assert!(cluster.feed(0, upload, &new, 0) > 0);
+    // The coordinator hears of the holder, and so leaves the view as it is.
+    let map = cluster.hosts[&NodeId(0)].map().unwrap().version;
+    let pass = |cluster: &mut Cluster, ms: u64| {
+        for _ in 0..ms / 100 {
+            let heartbeat =
+                ToCoordinator::Heartbeat { host: host_id(silent), map, load: NodeLoad::default() };
+            cluster.coordinator.handle(cluster.now, host_id(silent), heartbeat);
+            cluster.advance(100);
+        }
+    };
+    let deadline_ms = proto::Timing::default().request_deadline_us / 1_000;
+    pass(&mut cluster, deadline_ms);
+    assert_eq!(cluster.answers.get(&token), None, "what was lost on its way is put once more");
+    pass(&mut cluster, 2 * deadline_ms);
+    assert_eq!(cluster.answers.get(&token), Some(&Outcome::Failed(Failure::Unavailable)));
+    cluster.hosts.insert(NodeId(silent), host);
+    assert!(cluster.read(0, "key").unwrap() == old);
+    cluster.advance(125_000);
+    assert_eq!(cluster.tentative_bytes(), 0);
 }

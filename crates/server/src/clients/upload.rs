@@ -13,6 +13,8 @@ use crate::clients::{Protocol, Style};
 use crate::workers::streams::News;
 
 const END_LEN: usize = Protocol::VALUE_END.len();
+/// What an upload of which nothing has come is given: who only says that a value will come holds no more.
+const FIRST_BYTES: usize = 4096;
 
 /// See the module.
 pub(crate) struct Upload {
@@ -25,6 +27,8 @@ pub(crate) struct Upload {
     pub(super) left: u64,
     piece: BytesMut,
     stage: Stage,
+    /// Whether a whole piece has come.
+    moves: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +61,7 @@ pub(super) enum Next {
 
 impl Upload {
     pub(super) fn new(slot: u64, shard: u16, style: Style, len: u64) -> Self {
-        Self { slot, shard, style, left: len, piece: BytesMut::new(), stage: Stage::Full }
+        Self { slot, shard, style, left: len, piece: BytesMut::new(), stage: Stage::Full, moves: false }
     }
 
     pub(crate) fn slot(&self) -> u64 {
@@ -91,7 +95,10 @@ impl Upload {
     pub(crate) fn room(&mut self) -> Option<&mut BytesMut> {
         let Stage::Takes(wanted) = self.stage else { return None };
         if self.piece.capacity() == 0 {
-            self.piece = BytesMut::with_capacity(wanted);
+            let most = if self.moves { wanted } else { FIRST_BYTES };
+            self.piece = BytesMut::with_capacity(wanted.min(most));
+        } else if self.piece.len() == self.piece.capacity() && self.piece.len() < wanted {
+            self.piece.reserve(wanted - self.piece.len());
         }
         Some(&mut self.piece)
     }
@@ -144,6 +151,7 @@ impl Upload {
     }
 
     fn take_piece(&mut self) -> Bytes {
+        self.moves = true;
         std::mem::take(&mut self.piece).freeze()
     }
 
@@ -200,6 +208,23 @@ mod tests {
         upload.note_read(9, &mut input);
         assert_eq!((&input[..], upload.left), (&b"6\r\n"[..], 1));
         assert_eq!(fed(upload.next(&mut input)).as_deref(), Some(&b"012345"[..]));
+    }
+
+    #[test]
+    fn who_has_sent_little_holds_little() {
+        let (mut upload, mut input) = (upload(200_000), BytesMut::new());
+        upload.hear(News::Room(65_536));
+        upload.room().unwrap().extend_from_slice(&[b'x'; FIRST_BYTES]);
+        upload.note_read(FIRST_BYTES, &mut input);
+        assert!(matches!(upload.next(&mut input), Next::Bytes));
+        assert!(upload.weight() < 2 * FIRST_BYTES, "{}", upload.weight());
+        let room = upload.room().unwrap();
+        assert!(room.capacity() >= 65_536, "then it is one of those who send");
+        room.extend_from_slice(&[b'x'; 65_536 - FIRST_BYTES]);
+        upload.note_read(65_536 - FIRST_BYTES, &mut input);
+        assert_eq!(fed(upload.next(&mut input)).map(|piece| piece.len()), Some(65_536));
+        upload.hear(News::Room(65_536));
+        assert!(upload.room().unwrap().capacity() >= 65_536, "nothing has to be moved any more");
     }
 
     #[test]

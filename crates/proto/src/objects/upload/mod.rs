@@ -3,7 +3,8 @@
 //! The writer is the host whose client sends the value. An upload asks the owner for an id, codes row by row what comes, puts the
 //! cells to all holders of each stripe's group (`stripe`), and commits when every stripe is done. It holds two stripes at most: who
 //! sends faster than holders take waits. All together hold no more than a bound: beyond it only the oldest goes on, whose end gives
-//! back most soonest, and whoever waits for too long fails.
+//! back most soonest, and whoever waits for too long fails. Before that those fail whose clients send nothing, for want of memory and for
+//! want of places: else a crowd that only sits there would keep out all others.
 
 mod rows;
 mod stripe;
@@ -28,6 +29,9 @@ use stripe::{Fate, StripeUpload};
 const MAX_STRIPES: usize = 2;
 /// No more than one part in this many of the node's memory is held for the uploads of all its workers.
 const MEMORY_SHARE: u64 = 8;
+/// While others are kept out, one whose client has sent no whole cell for this part of a request's deadline ends: so those have the rest
+/// of theirs.
+const STILL_SHARE: u64 = 2;
 /// A deadline of an open id is renewed when so many parts of it are left.
 const RENEWALS: u64 = 3;
 
@@ -58,6 +62,8 @@ pub(crate) struct Uploads {
     most: usize,
     /// Whether some are not held any more, which others may have waited for.
     released: bool,
+    /// Whether there were too many for one more.
+    crowded: bool,
 }
 
 struct Upload {
@@ -83,6 +89,8 @@ struct Upload {
     starved_since: Option<Time>,
     /// Bytes that it holds, as they are in the sum.
     held: usize,
+    /// Since when its client is known to send nothing while others are kept out.
+    still_since: Option<Time>,
     /// When its id is to be renewed.
     renew: Time,
     /// Whether nobody wants it any more: it is here only until its id comes, which is given back.
@@ -98,7 +106,8 @@ impl Uploads {
         (owner, hash): (MemberId, KeyHash),
         new: NewUpload,
     ) -> Result<(UploadId, OwnerRequest), Failure> {
-        if self.all.len() >= scope.limits().uploads {
+        self.crowded = self.all.len() >= scope.limits().uploads;
+        if self.crowded {
             return Err(Failure::Busy);
         }
         let protection = scope.protection(owner.group).ok_or(Failure::Unavailable)?;
@@ -130,6 +139,7 @@ impl Uploads {
             starved: false,
             starved_since: None,
             held: 0,
+            still_since: None,
             renew: Time::NEVER,
             gone: false,
         };
@@ -181,7 +191,7 @@ impl Uploads {
             if self.wanted(upload) > 0
                 && let Some(one) = self.all.get_mut(&upload)
             {
-                one.full = false;
+                (one.full, one.still_since) = (false, None);
                 woken.push(one.client);
             }
         }
@@ -192,6 +202,7 @@ impl Uploads {
     pub(super) fn feed(&mut self, scope: &mut Scope<'_>, upload: UploadId, bytes: Bytes) {
         let Self { all, attempts, .. } = self;
         let Some(one) = all.get_mut(&upload) else { return };
+        one.still_since = None;
         one.feed(scope, bytes, attempts);
         self.recount(upload);
     }
@@ -280,6 +291,7 @@ impl Uploads {
         for one in all.values_mut() {
             let (id, hash, geometry) = (one.id, one.hash, one.geometry);
             for stripe in one.stripes.iter_mut().filter(|stripe| stripe.group() == view.group) {
+                stripe.note_view();
                 if let Some(id) = id {
                     stripe.adopt(scope, (id, hash, geometry), attempts);
                 }
@@ -330,7 +342,7 @@ impl Uploads {
         }
         self.looked = now;
         let Self { all, attempts, .. } = self;
-        let mut steps = Vec::new();
+        let (mut steps, mut failed) = (Vec::new(), Vec::new());
         for (upload, one) in all.iter_mut().filter(|(_, one)| !one.committing) {
             let Some(id) = one.id else { continue };
             if one.renew <= now {
@@ -340,27 +352,42 @@ impl Uploads {
                 steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
-            one.stripes.iter_mut().for_each(|stripe| stripe.retry(scope, name, attempts));
+            let fates = one.stripes.iter_mut().map(|stripe| stripe.retry(scope, name, attempts));
+            // Of all stripes, not up to the first that fails.
+            let failures: Vec<Failure> = fates.filter_map(Fate::failure).collect();
+            failed.extend(failures.first().map(|failure| (*upload, *failure)));
         }
+        steps.extend(failed.into_iter().map(|(upload, failure)| self.end(upload, Outcome::Failed(failure))));
         steps.extend(self.end_starved(scope));
         steps
     }
 
-    /// Whoever has waited for memory for as long as any request may ends.
+    /// Where some are kept out: those end that stand still, and else whoever has waited for memory for as long as any request may.
     fn end_starved(&mut self, scope: &Scope<'_>) -> Vec<Step> {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let is_over =
+        self.crowded &= self.all.len() >= scope.limits().uploads;
+        let is_starved = self.all.values().any(|one| one.starved);
+        if !is_starved && !self.crowded {
+            return Vec::new();
+        }
+        let failure = if is_starved { Failure::OutOfMemory } else { Failure::Busy };
+        let waits_in_vain =
             |one: &mut Upload| one.starved && now.since(*one.starved_since.get_or_insert(now)) >= patience;
-        let starved: Vec<UploadId> =
-            self.all.iter_mut().filter_map(|(id, one)| is_over(one).then_some(*id)).collect();
-        let failed = || Outcome::Failed(Failure::OutOfMemory);
-        starved.into_iter().map(|upload| self.end(upload, failed())).collect()
+        let in_vain = self.those(waits_in_vain);
+        let still = self.those(|one| one.stands_still(now, patience / STILL_SHARE));
+        // What those give back others may be content with.
+        let over = if still.is_empty() { in_vain } else { still };
+        over.into_iter().map(|upload| self.end(upload, Outcome::Failed(failure))).collect()
+    }
+
+    fn those(&mut self, are_meant: impl Fn(&mut Upload) -> bool) -> Vec<UploadId> {
+        self.all.iter_mut().filter_map(|(id, one)| are_meant(one).then_some(*id)).collect()
     }
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
         let waits = self.all.values().any(|one| !one.committing && (one.starved || !one.stripes.is_empty()));
-        let retry = if waits { self.looked + timing.retry_us } else { Time::NEVER };
+        let retry = if waits || self.crowded { self.looked + timing.retry_us } else { Time::NEVER };
         let renewals = self.all.values().filter(|one| !one.committing).map(|one| one.renew);
         renewals.min().unwrap_or(Time::NEVER).min(retry)
     }
@@ -409,6 +436,12 @@ impl Upload {
         };
         self.full |= wanted == 0 && !self.rows.is_at_end();
         wanted
+    }
+
+    /// Whether a client was to send more for so long, and has not.
+    fn stands_still(&mut self, now: Time, patience: u64) -> bool {
+        let is_awaited = self.is_coming() && !self.full && matches!(self.client, Client::Driver(_));
+        is_awaited && now.since(*self.still_since.get_or_insert(now)) >= patience
     }
 
     /// Nobody wants it, and its id is on its way.
@@ -539,6 +572,7 @@ mod tests {
             starved: false,
             starved_since: None,
             held: 0,
+            still_since: None,
             renew: Time::NEVER,
             gone: false,
         }

@@ -16,6 +16,9 @@ use crate::objects::scope::Scope;
 
 /// Cells that a holder is sent in one go, unless its chunk ends: fewer wake-ups for the same bytes.
 const CELLS_AT_ONCE: usize = 4;
+/// A stripe that is whole, and that no holder has taken for so many deadlines of a request, is given up: the second one is for what may have
+/// been lost on its way.
+const STILL_DEADLINES: u64 = 2;
 
 /// What an object's chunks are named and dealt by.
 pub(super) type Name = (ObjectId, KeyHash, Geometry);
@@ -31,6 +34,8 @@ pub(super) struct StripeUpload {
     attempts: Vec<Attempt>,
     /// Since when some holder has had no room.
     crowded_since: Option<Time>,
+    /// Since when it is known that nothing is missing but that holders take it.
+    still_since: Option<Time>,
 }
 
 /// One try to put a chunk to one holder.
@@ -75,6 +80,7 @@ impl StripeUpload {
             sums: Trailer::new(),
             attempts: Vec::new(),
             crowded_since: None,
+            still_since: None,
         }
     }
 
@@ -98,6 +104,11 @@ impl StripeUpload {
             *sum = checksum_combine(*sum, cell.checksum, len);
         }
         self.rows.push(row.cells);
+    }
+
+    /// Others may have to take it from now on.
+    pub(super) fn note_view(&mut self) {
+        self.still_since = None;
     }
 
     /// Puts what has not been put, to every holder.
@@ -161,7 +172,7 @@ impl StripeUpload {
             attempt.number == placed.attempt && attempt.holder == holder
         };
         if let Some(attempt) = self.attempts.iter_mut().find(is_it) {
-            attempt.acknowledged = true;
+            (attempt.acknowledged, self.still_since) = (true, None);
         }
         if !self.attempts.iter().any(|attempt| attempt.crowded) {
             self.crowded_since = None;
@@ -210,12 +221,18 @@ impl StripeUpload {
         Fate::GoesOn
     }
 
-    /// Whoever has not answered for long may have lost it; where the view is not known it is asked for again.
-    pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) {
-        if self.attempts.is_empty() {
-            return self.adopt(scope, name, attempts);
-        }
+    /// Whoever has not answered for long may have lost it; where the view is not known it is asked for again. If all that was in vain for
+    /// long, it fails: who waits for it is to hear so.
+    pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) -> Fate {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
+        let is_whole = self.rows.len() >= self.stripe.rows as usize;
+        if is_whole && now.since(*self.still_since.get_or_insert(now)) >= STILL_DEADLINES * patience {
+            return Fate::Fails(Failure::Unavailable);
+        }
+        if self.attempts.is_empty() {
+            self.adopt(scope, name, attempts);
+            return Fate::GoesOn;
+        }
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
             let is_late = attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience;
             if attempt.outdated {
@@ -226,6 +243,7 @@ impl StripeUpload {
             }
         }
         self.send(scope, name);
+        Fate::GoesOn
     }
 
     /// A link is another one: what was on its way on the one before is lost.
