@@ -81,10 +81,7 @@ fn hit(key: &str, value: &[u8]) -> Vec<u8> {
 /// Waits until nothing is held but what keys have.
 #[track_caller]
 fn nothing_is_left_but_values(cluster: &LocalCluster) {
-    let took = within("only values are left", PATIENCE + ASKED_BY, || {
-        LeftOver::of(cluster).beside_values() == LeftOver::default()
-    });
-    println!("nothing is left after {took:?}");
+    LeftOver::is_gone_within(cluster, PATIENCE + ASKED_BY, true);
 }
 
 /// How a client goes.
@@ -155,7 +152,7 @@ fn clients_that_go_at_any_byte_leave_what_was_there_and_nothing_else() {
     nothing_is_left_but_values(&cluster);
     assert!(get(&cluster, 3, "key") == hit("key", &new));
     flush(&cluster, 1);
-    within("nothing is left", PATIENCE + ASKED_BY, || LeftOver::of(&cluster) == LeftOver::default());
+    LeftOver::is_gone_within(&cluster, PATIENCE + ASKED_BY, false);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use chaos::{CapBy, Caps};
 use processes::local_cluster::{LocalCluster, Options};
 
-use crate::support::{LeftOver, PATIENCE, connect, flush, within};
+use crate::support::{LeftOver, PATIENCE, connect, flush};
 
 /// Of each node, by itself and from outside: the rest is the program, its stacks, and what the allocator does not give back at once.
 const MEMORY_MIB: u64 = 448;
@@ -82,12 +82,10 @@ fn values_of_a_gibibyte_are_stored_or_refused_within_the_memory_that_there_is() 
         let answer = other.join().expect("it is answered");
         assert_eq!(answer, "SERVER_ERROR out of memory storing object\r\n");
     }
-    within("given back", PATIENCE + ASKED_BY, || {
-        LeftOver::of(&cluster).beside_values() == LeftOver::default()
-    });
+    LeftOver::is_gone_within(&cluster, PATIENCE + ASKED_BY, true);
     verify(connect(&cluster, 2), "first", 1);
     flush(&cluster, 1);
-    within("nothing is left", PATIENCE + ASKED_BY, || LeftOver::of(&cluster) == LeftOver::default());
+    LeftOver::is_gone_within(&cluster, PATIENCE + ASKED_BY, false);
     assert_eq!(set(connect(&cluster, 4), "again", 3), "STORED\r\n");
     println!("{caps}{}", caps.account());
     let now: Vec<u32> = (0..5).filter_map(|node| cluster.pid(node)).collect();

@@ -121,6 +121,22 @@ impl LeftOver {
         }
     }
 
+    /// Waits until nothing of all this is there, of whole and committed chunks only if `but_values` is not said.
+    #[track_caller]
+    pub fn is_gone_within(cluster: &LocalCluster, limit: Duration, but_values: bool) {
+        let mut last = Self::default();
+        let took = within("gone what was left", limit, || {
+            let all = Self::of(cluster);
+            let left = if but_values { all.clone().beside_values() } else { all };
+            if left != last {
+                println!("left: {left:?}");
+                last = left;
+            }
+            last == Self::default()
+        });
+        println!("nothing is left after {took:?}");
+    }
+
     /// The same without whole and committed chunks.
     pub fn beside_values(self) -> Self {
         Self { chunks: 0, ..self }

@@ -130,9 +130,8 @@ impl StripeUpload {
         let version = view.version;
         let named: Vec<(RoleIndex, Holder)> = view.all_holders().collect();
         self.attempts.retain(|attempt| named.contains(&(attempt.role, attempt.holder)));
-        for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
-            attempt.restart(version, attempts);
-        }
+        let rows = self.stripe.rows;
+        self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, rows, attempts));
         for (role, holder) in named {
             if !self.attempts.iter().any(|known| (known.role, known.holder) == (role, holder)) {
                 *attempts += 1;
@@ -210,11 +209,15 @@ impl StripeUpload {
             }
             Refusal::View(version) => {
                 let known = scope.view(self.group).map(|view| view.version);
-                if known.is_some_and(|known| known < version) {
-                    self.attempts[at].outdated = true;
-                    scope.want_view(self.group);
-                } else {
-                    self.adopt(scope, name, attempts);
+                match known {
+                    Some(known) if known >= version => {
+                        self.attempts[at].restart(known, attempts);
+                        self.adopt(scope, name, attempts);
+                    }
+                    _ => {
+                        self.attempts[at].outdated = true;
+                        scope.want_view(self.group);
+                    }
                 }
             }
         }
@@ -287,6 +290,16 @@ impl Attempt {
         !self.acknowledged && !self.outdated && !self.crowded
     }
 
+    /// A newer view leaves its holder as it was. The view that the last cell names is judged by, so the rest goes on under this one; a
+    /// holder to which all was sent answers to that. To put it again meanwhile would hold up whatever comes behind it on the link.
+    fn adopt(&mut self, view: ViewVersion, rows: u32, attempts: &mut u64) {
+        if self.outdated {
+            self.restart(view, attempts);
+        } else if !self.acknowledged && self.sent < rows {
+            self.view = view;
+        }
+    }
+
     /// All of it is put again, under this view.
     fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
         *attempts += 1;
@@ -321,6 +334,22 @@ mod tests {
             budget: Budget::new(1 << 20),
             quotas: Quotas::new(1),
         })
+    }
+
+    #[test]
+    fn a_view_that_leaves_a_holder_as_it_was_has_nothing_put_again_that_is_on_its_way() {
+        let holder = Holder { host: host(1), since: ViewVersion(1) };
+        let attempt = |sent, outdated| {
+            let attempt = Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1));
+            Attempt { sent, outdated, ..attempt }
+        };
+        let after = |mut attempt: Attempt| {
+            attempt.adopt(ViewVersion(2), 4, &mut 7);
+            (attempt.number, attempt.view.0, attempt.sent)
+        };
+        assert_eq!(after(attempt(3, false)), (7, 2, 3), "the last cell names the new view");
+        assert_eq!(after(attempt(4, false)), (7, 1, 4), "its answer is waited for");
+        assert_eq!(after(attempt(4, true)), (8, 2, 0), "it was refused");
     }
 
     #[test]
