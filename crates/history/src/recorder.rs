@@ -9,6 +9,7 @@ mod flush;
 mod long;
 mod mix;
 mod pattern;
+mod socket;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

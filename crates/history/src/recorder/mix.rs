@@ -4,8 +4,17 @@ use std::time::Duration;
 
 use crate::linearizability::{Bytes, Op};
 
-use super::long::Manner;
 use super::pattern::{Piece, PieceId};
+
+/// How a client gives or takes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    AsFastAsPossible,
+    /// It reads with pauses, so that others write meanwhile.
+    Slowly,
+    /// It goes after so many thousandths of what it was to send.
+    BrokenOff(u64),
+}
 
 /// What the clients do.
 #[derive(Clone, Debug)]
@@ -261,8 +270,8 @@ fn number(number: u64) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::len_of;
     use super::*;
+    use crate::recorder::pattern::len_of;
 
     fn drawer(mix: Mix) -> Drawer {
         Drawer::new(3, &Workload { mix, keys: 60, ..Workload::default() })
