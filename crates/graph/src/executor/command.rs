@@ -45,7 +45,7 @@ pub enum Command {
         /// Which bytes.
         bytes: Bytes,
     },
-    /// All that the run writes here has been written: keep it if its checksum is right, and call [`Executor::handle_kept`].
+    /// All that the run writes here has been written: keep it if its checksum is right, and call [`handle_kept`](super::Executor::handle_kept).
     Complete {
         /// Of which run, at which place.
         run: (RunId, Place),
