@@ -270,6 +270,7 @@ fn chaos_net() -> Result<(), String> {
 /// The modules of the end-to-end tests, by steps.
 const COMMANDS: &[&str] = &[
     "bad_values",
+    "capped",
     "command_line",
     "operations",
     "advertised",
@@ -282,7 +283,7 @@ const COMMANDS: &[&str] = &[
 ];
 const ETCD: &[&str] = &["etcd"];
 const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
-const CHAOS: &[&str] = &["capped", "chaos", "chaos_objects"];
+const CHAOS: &[&str] = &["chaos", "chaos_objects"];
 const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 
 /// These start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a time:
