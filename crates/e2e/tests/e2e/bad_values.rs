@@ -11,11 +11,11 @@ use processes::local_cluster::{LocalCluster, Options};
 use crate::support::{LeftOver, PATIENCE, connect, flush, within};
 
 /// Short: what ends after so many of them is to end within the test.
-const LEASE: Duration = Duration::from_millis(500);
+const LEASE: Duration = Duration::from_secs(1);
 /// A request waits for so many leases for its turn.
-const DEADLINE: Duration = Duration::from_millis(5 * 500);
+const DEADLINE: Duration = Duration::from_secs(5);
 /// An open id ends after 30 leases, and holders ask about what they know nothing of twice, every 60.
-const ASKED_BY: Duration = Duration::from_millis(150 * 500);
+const ASKED_BY: Duration = Duration::from_secs(150);
 /// A stripe of three chunks, a row of it, and a value of two stripes and a half.
 const STRIPE: usize = 3 << 20;
 const ROW: usize = 3 * 64 * 1024;
@@ -256,6 +256,16 @@ fn clients_that_stand_still_with_all_the_memory_make_way() {
     nothing_is_left_but_values(&cluster);
 }
 
+/// What is answered to a value that is as long as a hundred of these stripes.
+fn set_large(cluster: &LocalCluster, node: u16, stripe: &[u8]) -> String {
+    let (mut stream, mut answer) = (connect(cluster, node), String::new());
+    stream.write_all(&head("large", 100 * stripe.len())).expect("it is read");
+    (0..100).for_each(|_| stream.write_all(stripe).expect("it is read"));
+    stream.write_all(b"\r\nquit\r\n").expect("it is read");
+    stream.read_to_string(&mut answer).expect("it is answered");
+    answer
+}
+
 #[test]
 fn memory_that_ends_in_the_midst_of_a_value_is_told_and_given_back() {
     let cluster = start("64MiB");
@@ -264,13 +274,13 @@ fn memory_that_ends_in_the_midst_of_a_value_is_told_and_given_back() {
     let before = LeftOver::of(&cluster).chunks;
     let stripe = noise(6, STRIPE);
     for node in 0..3 {
-        let mut stream = connect(&cluster, node);
-        stream.write_all(&head("large", 100 * STRIPE)).expect("it is read");
-        (0..100).for_each(|_| stream.write_all(&stripe).expect("it is read"));
-        stream.write_all(b"\r\nquit\r\n").expect("it is read");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it is answered");
-        assert_eq!(answer, "SERVER_ERROR out of memory storing object\r\n");
+        within("told", PATIENCE, || {
+            let answer = set_large(&cluster, node, &stripe);
+            println!("{answer:?}");
+            // Or a holder was taken for lost for a moment.
+            assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
+            answer == "SERVER_ERROR out of memory storing object\r\n"
+        });
         assert_eq!(get(&cluster, node, "large"), b"END\r\n");
     }
     nothing_is_left_but_values(&cluster);
