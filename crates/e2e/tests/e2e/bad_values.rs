@@ -165,10 +165,11 @@ fn a_wrong_end_and_an_impossible_length_are_told_and_change_nothing() {
         assert_eq!(answer.escape_ascii().to_string(), r"CLIENT_ERROR bad data chunk\r\nMN\r\n");
     }
     let (large, format) = ("SERVER_ERROR object too large for cache", "CLIENT_ERROR bad command line format");
+    // As in memcached, a set that is too long removes what was there: so it is of another key.
     let lines = [
-        (format!("set key 0 0 {}", (1 << 30) + 1), large),
+        (format!("set other 0 0 {}", (1 << 30) + 1), large),
         (format!("append key 0 0 {}", 1 << 30), large),
-        (format!("ms key {}", (1 << 30) + 1), large),
+        (format!("ms other {}", (1 << 30) + 1), large),
         ("set key 0 0 -1".to_owned(), format),
         (format!("set key 0 0 {}", 1_u64 << 32), format),
         (format!("set key 0 0 {}", u64::MAX), format),
