@@ -7,8 +7,10 @@
 mod client;
 mod flush;
 mod long;
+mod manner;
 mod mix;
 mod pattern;
+mod socket;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

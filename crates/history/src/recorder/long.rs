@@ -9,8 +9,9 @@ use client::reply::{Parsed, parse};
 
 use crate::linearizability::{Bytes, Op, Outcome};
 
-use super::client::{Heard, Refusal, Socket, hear};
+use super::manner::Manner;
 use super::pattern::{Mark, Reader, len_of, write};
+use super::socket::{Heard, Refusal, Socket, hear, request};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -20,16 +21,6 @@ const MAX_LINE_BYTES: usize = 2048;
 const END: &[u8] = b"\r\nEND\r\n";
 /// How slow a slow reader is: a pause after so many bytes.
 const PAUSE: (u64, Duration) = (512 * 1024, Duration::from_millis(20));
-
-/// How a client gives or takes a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    AsFastAsPossible,
-    /// It reads with pauses, so that others write meanwhile.
-    Slowly,
-    /// It goes after so many thousandths of what it was to send.
-    BrokenOff(u64),
-}
 
 impl Socket {
     /// Asks for `op`, whose value has this mark.
@@ -137,7 +128,7 @@ fn head_of<'a>(key: &str, op: &'a Op) -> (Vec<u8>, Option<&'a Bytes>) {
         Op::Replace(value) => ("replace", value, String::new()),
         Op::Append(value) => ("append", value, String::new()),
         Op::Cas { value, unique } => ("cas", value, format!(" {unique}")),
-        _ => return (super::client::request(key, op), None),
+        _ => return (request(key, op), None),
     };
     (format!("{verb} {key} 0 0 {}{tail}\r\n", len_of(value)).into_bytes(), Some(value))
 }

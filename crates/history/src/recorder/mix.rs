@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::linearizability::{Bytes, Op};
 
-use super::long::Manner;
+use super::manner::Manner;
 use super::pattern::{Piece, PieceId};
 
 /// What the clients do.
@@ -261,8 +261,8 @@ fn number(number: u64) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pattern::len_of;
     use super::*;
+    use crate::recorder::pattern::len_of;
 
     fn drawer(mix: Mix) -> Drawer {
         Drawer::new(3, &Workload { mix, keys: 60, ..Workload::default() })
