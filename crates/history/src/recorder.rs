@@ -7,6 +7,7 @@
 mod client;
 mod flush;
 mod long;
+mod manner;
 mod mix;
 mod pattern;
 mod socket;

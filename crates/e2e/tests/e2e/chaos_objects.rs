@@ -16,7 +16,7 @@ use processes::local_cluster::{LocalCluster, Options};
 use crate::support::{PATIENCE, is_linearizable, run, within};
 
 /// Long: what the clients send and read keeps all processors busy, and a node that gets none for half a lease counts as one more loss.
-const LEASE: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(2);
 const LONGEST_BYTES: usize = 64 << 20;
 /// Answers that show that a cluster goes on.
 const PROGRESS: u64 = 50;

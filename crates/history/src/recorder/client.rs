@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::linearizability::{Op, Outcome};
 
 use super::long::break_off;
-use super::mix::{Drawer, Manner};
+use super::manner::Manner;
+use super::mix::Drawer;
 use super::pattern::Mark;
 use super::socket::{Heard, Refusal, Socket, request};
 use super::{Recorded, Recording, Workload};

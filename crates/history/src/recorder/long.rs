@@ -9,7 +9,7 @@ use client::reply::{Parsed, parse};
 
 use crate::linearizability::{Bytes, Op, Outcome};
 
-use super::mix::Manner;
+use super::manner::Manner;
 use super::pattern::{Mark, Reader, len_of, write};
 use super::socket::{Heard, Refusal, Socket, hear, request};
 

@@ -4,17 +4,8 @@ use std::time::Duration;
 
 use crate::linearizability::{Bytes, Op};
 
+use super::manner::Manner;
 use super::pattern::{Piece, PieceId};
-
-/// How a client gives or takes a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    AsFastAsPossible,
-    /// It reads with pauses, so that others write meanwhile.
-    Slowly,
-    /// It goes after so many thousandths of what it was to send.
-    BrokenOff(u64),
-}
 
 /// What the clients do.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A plain socket to a node: requests that fit into a buffer, and what replies say.
+//! A connection to any node, one request of it at a time, and what an answer says.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -39,7 +39,7 @@ pub(super) enum Heard {
 }
 
 impl Socket {
-    /// Asks for `op` and waits for the answer.
+    /// Asks for `op`, whose request this is.
     pub(super) fn exchange(&mut self, request: &[u8], op: &Op) -> io::Result<Heard> {
         self.stream.write_all(request)?;
         let mut chunk = [0; 16 * 1024];
