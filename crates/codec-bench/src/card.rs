@@ -58,6 +58,8 @@ pub struct OnCard {
     plan: Option<Plan>,
     combination: Combination,
     residence: Residence,
+    /// Bytes of data a second that copies alone would allow.
+    allowed: Option<f64>,
     /// The chunks, where they are not those of the bench's memory; copied from there in the first round.
     elsewhere: Option<Elsewhere>,
     split: Split,
@@ -93,7 +95,7 @@ impl OnCard {
             card.device.best(&matrix)
         };
         let combination = combination.map_err(failed)?;
-        Ok(Self {
+        let mut side = Self {
             name: format!("{} {NAME} {} {}", job.scheme, combination.method(), residence.name()),
             card,
             job,
@@ -101,11 +103,14 @@ impl OnCard {
             plan,
             combination,
             residence,
+            allowed: None,
             elsewhere: None,
             split: Split::default(),
             spans: Vec::new(),
             is_checked: false,
-        })
+        };
+        side.allowed = side.allowed_by_card().map_err(failed)?;
+        Ok(side)
     }
 
     /// Chunks that are read and written for the data bytes of the operation, as chunks.
@@ -265,7 +270,7 @@ impl Side for OnCard {
     }
 
     fn allowed_by_copies(&self) -> Option<f64> {
-        Some(self.allowed()? / 1e9)
+        Some(self.allowed? / 1e9)
     }
 
     fn trace(&self) -> Vec<Span> {
@@ -286,16 +291,19 @@ impl Side for OnCard {
 }
 
 impl OnCard {
-    /// Bytes of data a second that copies alone would allow, if it were one pass: of the card's memory, or of the bus in one direction.
-    fn allowed(&self) -> Option<f64> {
+    /// Bytes of data a second that copies alone would allow, if it were one pass: of the card's memory, or over the bus, both ways at
+    /// once in the operation's proportions.
+    fn allowed_by_card(&self) -> Result<Option<f64>, CudaError> {
         let [data, read, written] = self.traffic();
-        let copies = &self.card.copies;
         match self.residence {
-            Residence::Host => None,
+            Residence::Host => Ok(None),
             Residence::Pinned => {
-                Some(data / (read / copies.host_to_device).max(written / copies.device_to_host))
+                let [inwards, outwards] =
+                    [read, written].map(|chunks| (COPY_BYTES as f64 * chunks / (read + written)) as usize);
+                let seconds = self.card.device.exchange_seconds(inwards, outwards)?;
+                Ok(Some(data / read * inwards as f64 / seconds))
             }
-            Residence::Device => Some(2.0 * copies.device_to_device * data / (read + written)),
+            Residence::Device => Ok(Some(2.0 * self.card.copies.device_to_device * data / (read + written))),
         }
     }
 }

@@ -9,8 +9,8 @@ const LINE: usize = 64;
 const GAP_LINES: usize = 9;
 /// What a cold pool holds: more than the largest third-level caches of today, of which a core gets a share.
 const COLD_BYTES: usize = 640 << 20;
-/// The same for a card alone: several times its second-level cache.
-const COLD_BYTES_OF_CARD: usize = 256 << 20;
+/// The same for a card alone: many times its second-level cache, and so much that a launch and waiting for it, some 20 us, are little of it.
+const COLD_BYTES_OF_CARD: usize = 512 << 20;
 
 /// Memory for one or many sets of chunks. All sides work on the same, one after another.
 pub struct Memory {

@@ -38,38 +38,48 @@ impl Device {
                 *best = best.min(pair[0].seconds_to(&pair[1])?);
             }
         }
-        let back = context.new_stream()?;
-        let mut other = context.allocate_pinned(len)?;
-        let mut both = f64::INFINITY;
-        for _ in 0..TRIES {
-            let copied = opposite(&stream, &back, &host, &mut other, &from, &to);
-            let (waited, waited_back) = (stream.wait(), back.wait());
-            let (begin, ends) = copied?;
-            waited.and(waited_back)?;
-            let seconds = begin.seconds_to(&ends[0])?.max(begin.seconds_to(&ends[1])?);
-            both = both.min(seconds);
-        }
+        let both = self.exchange_seconds(len, len)?;
         let rate = |seconds: f64| len as f64 / seconds;
         let [host_to_device, device_to_device, device_to_host] = best.map(rate);
         Ok(CopyRates { host_to_device, device_to_host, both_ways: rate(both), device_to_device })
+    }
+
+    /// The seconds that copying `inwards` bytes to the card takes while `outwards` bytes are copied from it, until both are done.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; the driver's.
+    pub fn exchange_seconds(&self, inwards: usize, outwards: usize) -> Result<f64, CudaError> {
+        let context = self.context();
+        let (there, back) = (context.new_stream()?, context.new_stream()?);
+        let (host, mut other) = (context.allocate_pinned(inwards)?, context.allocate_pinned(outwards)?);
+        let (to, from) = (context.allocate(inwards)?, context.allocate(outwards)?);
+        let mut best = f64::INFINITY;
+        for _ in 0..TRIES {
+            let copied = opposite(&there, &back, &host, &mut other, &to, &from);
+            let (waited, waited_back) = (there.wait(), back.wait());
+            let (begin, ends) = copied?;
+            waited.and(waited_back)?;
+            best = best.min(begin.seconds_to(&ends[0])?.max(begin.seconds_to(&ends[1])?));
+        }
+        Ok(best)
     }
 }
 
 /// Copies in on one stream and out on another, and marks where both begin and where each ends.
 fn opposite(
-    stream: &Stream,
+    there: &Stream,
     back: &Stream,
     host: &Pinned,
     other: &mut Pinned,
-    from: &Memory,
     to: &Memory,
+    from: &Memory,
 ) -> Result<(Mark, [Mark; 2]), CudaError> {
-    let begin = stream.mark()?;
-    // SAFETY: all are of one length, and stay until the caller has waited for both streams.
-    unsafe { stream.copy_in(from.address(), host.bytes()) }?;
-    // SAFETY: as above.
-    unsafe { back.copy_out(other.bytes_mut(), to.address()) }?;
-    Ok((begin, [stream.mark()?, back.mark()?]))
+    let begin = there.mark()?;
+    // SAFETY: `host` and `to` are of one length, and stay until the caller has waited for both streams.
+    unsafe { there.copy_in(to.address(), host.bytes()) }?;
+    // SAFETY: so are `other` and `from`.
+    unsafe { back.copy_out(other.bytes_mut(), from.address()) }?;
+    Ok((begin, [there.mark()?, back.mark()?]))
 }
 
 /// Copies in, within and out, and marks before, between and after.
