@@ -9,6 +9,7 @@ use crate::cuda;
 use crate::debian::{self, Needed};
 use crate::liberasurecode;
 use crate::run::{Run, root};
+use crate::steps::TESTED;
 
 /// Where its sources are, from the workspace's root.
 const SOURCES: &str = "plugins/ceph";
@@ -53,7 +54,8 @@ pub fn plugin() -> Result<(), String> {
 pub fn test() -> Result<(), String> {
     debian::ensure(NEEDED)?;
     debian::ensure(DAEMONS)?;
-    let built = Built::by(&["--workspace", "--lib", "--test", "ceph", "--test", "c_abi"])?;
+    let built =
+        Built::by(&["--workspace", "--features", TESTED, "--lib", "--test", "ceph", "--test", "c_abi"])?;
     let story = built.test("ceph")?;
     let library = Path::new(story).with_file_name("libgestalt_codec.a");
     let out = build(&library)?;

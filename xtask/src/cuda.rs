@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::built::Built;
 use crate::debian::{self, Needed};
 use crate::run::{Run, root};
+use crate::steps::TESTED;
 
 /// The crate, from the workspace's root.
 const CRATE: &str = "crates/codec-cuda";
@@ -22,7 +23,7 @@ pub fn test() -> Result<(), String> {
         Needed { file: "python3", package: "python3-venv" },
     ])?;
     let dir = emulated()?;
-    let what = ["--workspace", "--lib", "--test", "card", "--test", "ptx"];
+    let what = ["--workspace", "--features", TESTED, "--lib", "--test", "card", "--test", "ptx"];
     let built = Built::by(&what)?;
     for test in ["codec_cuda", "card", "ptx"] {
         on_emulated(Run::new(built.test(test)?, &["--quiet"]).within(&root().join(CRATE)), &dir).show()?;

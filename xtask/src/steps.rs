@@ -21,7 +21,6 @@ pub const STEPS: &[Step] = &[
     Step { name: "format", about: "the code is formatted", run: format },
     Step { name: "clippy", about: "no warnings anywhere", run: clippy },
     Step { name: "docs", about: "the documentation builds without warnings", run: docs },
-    Step { name: "deny", about: "licenses and sources of what is linked (installs cargo-deny)", run: deny },
     Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
     Step {
         name: "peers",
@@ -101,6 +100,9 @@ fn clippy() -> Result<(), String> {
 /// What does not need others' C libraries.
 const LINTED: &str = "e2e/processes,sim/planted-bugs";
 
+/// The features of whatever is built for tests, so that all of them share it.
+pub const TESTED: &str = "sim/planted-bugs";
+
 fn lint(features: &str) -> Result<(), String> {
     let what = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", features];
     Run::cargo(&[&what[..], &["--", "-D", "warnings"]].concat()).builds()
@@ -110,27 +112,19 @@ fn docs() -> Result<(), String> {
     Run::cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings").builds()
 }
 
-fn deny() -> Result<(), String> {
-    if Run::cargo(&["deny", "--version"]).read().is_err() {
-        // It runs for a second: it need not be fast.
-        Run::cargo(&["install", "--quiet", "--locked", "--debug", "cargo-deny"]).show()?;
-    }
-    Run::cargo(&["deny", "check", "bans", "licenses", "sources"]).show()
-}
-
 /// Other steps name the whole workspace, too: cargo unites the features of what is named, so all of them share what is built.
 fn unit() -> Result<(), String> {
-    let what = ["test", "--workspace", "--quiet"];
+    let what = ["test", "--workspace", "--features", TESTED, "--quiet"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
 
 fn tidy() -> Result<(), String> {
-    Run::cargo(&["test", "--workspace", "--quiet", "--test", "tidy"]).show()
+    Run::cargo(&["test", "--workspace", "--features", TESTED, "--quiet", "--test", "tidy"]).show()
 }
 
 fn libraries() -> Result<(), String> {
-    let what = ["test", "--workspace", "--quiet", "--lib"];
+    let what = ["test", "--workspace", "--features", TESTED, "--quiet", "--lib"];
     Run::cargo(&[&what[..], &["--no-run"]].concat()).builds()?;
     Run::cargo(&[&what[..], &["--no-fail-fast"]].concat()).show()
 }
@@ -166,8 +160,17 @@ fn miri() -> Result<(), String> {
 fn peers() -> Result<(), String> {
     debian::ensure(PEERS_NEED)?;
     lint(&[LINTED, PEERS].join(","))?;
-    let what = ["--workspace", "--features", PEERS, "--lib", "--test", "exchange", "--test", WITH_BINARY];
-    let built = Built::by(&what)?;
+    let features = [TESTED, PEERS].join(",");
+    let built = Built::by(&[
+        "--workspace",
+        "--features",
+        &features,
+        "--lib",
+        "--test",
+        "exchange",
+        "--test",
+        WITH_BINARY,
+    ])?;
     for test in ["codec_peers", "codec_bench", "exchange"] {
         Run::new(built.test(test)?, &["--quiet"]).show()?;
     }
@@ -208,7 +211,7 @@ fn arm() -> Result<(), String> {
 
 fn sim() -> Result<(), String> {
     let built = Built::by(SIMULATOR)?;
-    Run::new(built.test("seeds")?, &["--quiet", "runs::"]).show()?;
+    Run::new(built.test("seeds")?, &["--quiet", "--ignored", "runs::"]).show()?;
     let first = u64::from(commit_seed());
     for (focus, count) in SIM_SEEDS {
         let seeds = format!("{first}..{}", first + count);
@@ -226,9 +229,8 @@ fn slice() -> Result<(), String> {
 /// Seeds of that slice.
 const QUICK_SEEDS: u64 = 150;
 
-/// How the simulator is built for `sim` and `planted`: once, fast, with assertions.
-const SIMULATOR: &[&str] =
-    &["--profile", "sim", "-p", "sim", "--features", "planted-bugs", "--test", "seeds"];
+/// The simulator as all tests are built: fast, with assertions.
+const SIMULATOR: &[&str] = &["--workspace", "--features", TESTED, "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
 const SIM_SEEDS: [(&str, u64); 8] = [
@@ -250,7 +252,7 @@ fn commit_seed() -> u32 {
 
 fn planted() -> Result<(), String> {
     let built = Built::by(SIMULATOR)?;
-    Run::new(built.test("seeds")?, &["--quiet", "planted::", "damage::"]).show()
+    Run::new(built.test("seeds")?, &["--quiet", "--ignored", "planted::", "damage::"]).show()
 }
 
 fn commands() -> Result<(), String> {
@@ -295,7 +297,7 @@ const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 /// These start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a time:
 /// they share two cores.
 fn end_to_end(modules: &[&str]) -> Result<(), String> {
-    let what = ["test", "--quiet", "--workspace", "--features", "e2e/processes", "--test", "e2e"];
+    let what = ["test", "--quiet", "--workspace", "--features", LINTED, "--test", "e2e"];
     Run::cargo(&[&what[..], &["--test", WITH_BINARY, "--no-run"]].concat()).builds()?;
     let modules: Vec<String> = modules.iter().map(|module| format!("{module}::")).collect();
     let modules: Vec<&str> = modules.iter().map(String::as_str).collect();

@@ -14,6 +14,7 @@ mod endpoint;
 mod etcd;
 mod exit;
 mod graph;
+mod heap;
 mod kernel;
 mod kv;
 mod listeners;

@@ -15,6 +15,7 @@ use crate::config::NodeSettings;
 use crate::endpoint::NODE_HTTP_PORT;
 use crate::etcd;
 use crate::exit::Exit;
+use crate::heap;
 use crate::kernel;
 use crate::listeners;
 use crate::log;
@@ -82,6 +83,7 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     // Before there is a node: a signal that comes while it starts must not end it on the spot.
     let told = told_to_stop()?;
     kernel::announce();
+    heap::keep_buffers();
     let node = Node::start(config).map_err(Exit::usage)?;
     let exit = tokio::select! {
         exit = node.ended() => exit,

@@ -65,10 +65,14 @@ pub const BUFFER_FLOOR_BYTES: usize = 4 << 20;
 pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;
 /// The same where much comes: the cells of long values.
 pub(crate) const LINK_LONG_READ_BYTES: usize = 256 * 1024;
-/// Reads of one link in a row before others get their turn.
-pub(crate) const LINK_READS_PER_TURN: usize = 16;
+/// Bytes that are read from one link in a row before others get their turn; a read counts as [`LINK_READ_BYTES`] at least.
+pub(crate) const LINK_TURN_BYTES: usize = 16 * LINK_READ_BYTES;
 /// Unsent bytes of one link beyond which it is dropped; the protocol resumes on the next one.
 pub(crate) const LINK_OUT_BYTES: usize = 32 << 20;
+/// Bytes of chunks that may wait for one link; cells beyond are dropped, and sent again by the protocol.
+pub(crate) const LINK_BULK_BYTES: usize = 32 << 20;
+/// Bytes of chunks that one write of a link takes along: records that come meanwhile wait for no more.
+pub(crate) const LINK_BULK_AT_ONCE: usize = 512 << 10;
 /// Unsent bytes of one link beyond which values that were asked for are not put into it any more.
 pub(crate) const LINK_VALUES_BYTES: usize = LINK_OUT_BYTES / 2;
 /// Unsent bytes of one link beyond which its requests wait, and answers' bytes that are made in one go.

@@ -6,6 +6,7 @@ mod imports;
 mod layers;
 mod lengths;
 mod limits;
+mod linked;
 mod sources;
 mod words;
 
@@ -35,6 +36,11 @@ fn no_import_circle_is_large() {
 #[test]
 fn crates_know_only_what_lies_below() {
     assert_none(&layers::crossings());
+}
+
+#[test]
+fn what_is_linked_is_allowed() {
+    assert_none(&linked::not_allowed());
 }
 
 #[test]

@@ -65,12 +65,22 @@ macro_rules! backend {
             ) {
                 // SAFETY: the features are those of the vector, and the caller keeps to what a loop asks for.
                 unsafe {
-                    if MODE == UPDATE {
-                        loops::update::<$vector, M, N, ONES>(factors, sources, outputs, len);
-                    } else if len <= <$vector as Vector>::WIDTH && MODE != STREAM && MODE != COPY_STREAM {
-                        loops::small_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len);
-                    } else {
-                        large_tile::<M, N, ONES, MODE>(factors, sources, outputs, len);
+                    match MODE {
+                        UPDATE => loops::update::<$vector, M, N, ONES>(factors, sources, outputs, len),
+                        STREAM => {
+                            if !stream_tile::<M, ONES, STREAM>(factors, sources, outputs, len) {
+                                large_tile::<M, N, ONES, SET>(factors, sources, outputs, len);
+                            }
+                        }
+                        COPY_STREAM => {
+                            if !stream_tile::<M, ONES, COPY_STREAM>(factors, sources, outputs, len) {
+                                large_tile::<M, N, ONES, COPY>(factors, sources, outputs, len);
+                            }
+                        }
+                        _ if len <= <$vector as Vector>::WIDTH => {
+                            loops::small_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len);
+                        }
+                        _ => large_tile::<M, N, ONES, MODE>(factors, sources, outputs, len),
                     }
                 }
             }
@@ -86,6 +96,19 @@ macro_rules! backend {
             ) {
                 // SAFETY: as above.
                 unsafe { loops::tile::<$vector, M, N, ONES, MODE>(factors, sources, outputs, len) }
+            }
+
+            /// Whether the stores could go past the caches.
+            $(#[target_feature(enable = $feature)])+
+            #[inline(never)]
+            unsafe fn stream_tile<const M: usize, const ONES: bool, const MODE: u8>(
+                factors: *const u64,
+                sources: &[&[u8]],
+                outputs: &mut [&mut [u8]],
+                len: usize,
+            ) -> bool {
+                // SAFETY: as above.
+                unsafe { loops::stream_tile::<$vector, M, ONES, MODE>(factors, sources, outputs, len) }
             }
 
             $(#[target_feature(enable = $feature)])+

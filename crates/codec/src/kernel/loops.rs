@@ -4,7 +4,7 @@
 //! no function of another instruction set remains.
 #![allow(unsafe_code)]
 
-use super::tile::{ADD, COPY, COPY_STREAM, STREAM};
+use super::tile::{ADD, COPY, COPY_STREAM};
 use super::vector::{Access, Ahead, NEAR_LEN, Part, Past, Through, Vector, Wide, head};
 
 /// A tile of `M` outputs (see [`Loop`](super::Loop)), whose first one is the sum of all sources with `ONES`.
@@ -21,21 +21,7 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
     // SAFETY: the sources and outputs can be accessed up to `len`, beyond which no column goes.
     unsafe {
         let mut at = 0;
-        // Stores past the caches need addresses that are multiples of a vector. What lies before the first of them goes by itself; where
-        // the outputs do not agree on it, everything goes through the caches.
-        let head = if is_stream(MODE) { head::<V>(outputs, len) } else { None };
         let tile = Pointers::<M>::of(factors, sources, outputs);
-        if let Some(head) = head {
-            if head > 0 {
-                column::<V, M, ONES, MODE>(&tile, at, Part(head));
-                at += head;
-            }
-            while len - at >= V::WIDTH {
-                column::<V, M, ONES, MODE>(&tile, at, Past);
-                at += V::WIDTH;
-            }
-            V::fence();
-        }
         // What fits into the first level is there already: asking for it would only cost instructions.
         if len * (sources.len() + M) > NEAR_LEN {
             while len - at >= N * V::WIDTH {
@@ -62,9 +48,36 @@ pub(super) unsafe fn tile<V: Vector, const M: usize, const N: usize, const ONES:
     }
 }
 
-/// Whether stores go past the caches.
-const fn is_stream(mode: u8) -> bool {
-    mode == STREAM || mode == COPY_STREAM
+/// [`tile`] with stores that go past the caches; false, and nothing is done, where the outputs do not agree on where that can begin.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+pub(super) unsafe fn stream_tile<V: Vector, const M: usize, const ONES: bool, const MODE: u8>(
+    factors: *const u64,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    len: usize,
+) -> bool {
+    // Such stores need addresses that are multiples of a vector: what lies before the first of them goes by itself.
+    let Some(head) = head::<V>(outputs, len) else { return false };
+    // SAFETY: the sources and outputs can be accessed up to `len`, beyond which no column goes.
+    unsafe {
+        let tile = Pointers::<M>::of(factors, sources, outputs);
+        if head > 0 {
+            column::<V, M, ONES, MODE>(&tile, 0, Part(head));
+        }
+        let mut at = head;
+        while len - at >= V::WIDTH {
+            column::<V, M, ONES, MODE>(&tile, at, Past);
+            at += V::WIDTH;
+        }
+        V::fence();
+        if at < len {
+            column::<V, M, ONES, MODE>(&tile, at, Part(len - at));
+        }
+    }
+    true
 }
 
 /// Where a tile of `M` outputs finds everything.

@@ -16,7 +16,7 @@ use wire::message::{Answer, Forward, PeerMessage};
 
 use crate::limits::{
     FORWARDS_KEPT, FORWARDS_KEPT_BYTES, LINK_BUFFER_KEPT_BYTES, LINK_LONG_READ_BYTES, LINK_READ_BYTES,
-    LINK_READS_PER_TURN, REQUEST_OVERHEAD_BYTES,
+    LINK_TURN_BYTES, REQUEST_OVERHEAD_BYTES,
 };
 use crate::peers::handshake::Opened;
 use crate::peers::link::{Link, LinkEnd};
@@ -47,7 +47,8 @@ impl Incoming {
         // After the write: what has left makes room for further answers.
         self.room = link.room_for_answers();
         self.resume(worker, link);
-        for _ in 0..LINK_READS_PER_TURN {
+        let mut left = LINK_TURN_BYTES;
+        while left > 0 {
             if let Some(end) = link.end() {
                 return Poll::Ready(end);
             }
@@ -57,6 +58,7 @@ impl Incoming {
                 Poll::Ready(Some(len)) => {
                     worker.counters.peer_reads.inc();
                     worker.counters.peer_bytes_read.add(len);
+                    left = left.saturating_sub(len.max(LINK_READ_BYTES));
                 }
             }
             if let Err(error) = self.deliver(worker, link) {

@@ -2,18 +2,25 @@
 //!
 //! What a pump cycle produces for a link is gathered and written at once. The unsent part has a bound: a peer that
 //! does not read is dropped, and the protocol resumes with the next link. `incoming` is the other side.
+//!
+//! Chunks of long values have a lane of their own: they go when nothing else waits, so that records do not wait for megabytes. Beyond
+//! its bound cells are dropped, which their holder or gatherer notices.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use types::HostId;
 use wire::frame::Encoder;
-use wire::message::PeerMessage;
+use wire::message::{Lane, PeerMessage};
 use wire::segments::Segments;
 
 use crate::clients::gate::Gate;
-use crate::limits::{FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_OUT_BYTES, LINK_PAUSE_BYTES};
+use crate::limits::{
+    FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_BULK_AT_ONCE, LINK_BULK_BYTES, LINK_OUT_BYTES,
+    LINK_PAUSE_BYTES, REQUEST_OVERHEAD_BYTES,
+};
 use crate::peers::guess::Guess;
 use crate::transport::Writer;
 use crate::workers::counters::Counters;
@@ -52,7 +59,10 @@ pub(crate) struct Link {
 
 struct Outgoing {
     encoder: Encoder,
+    /// What is written next.
     segments: Segments,
+    /// What goes after that.
+    bulk: Bulk,
     /// Whether the pump knows that there is something to write.
     queued: bool,
 }
@@ -63,7 +73,12 @@ impl Link {
         Rc::new(Self {
             peer,
             socket,
-            out: RefCell::new(Outgoing { encoder, segments: Segments::default(), queued: false }),
+            out: RefCell::new(Outgoing {
+                encoder,
+                segments: Segments::default(),
+                bulk: Bulk::default(),
+                queued: false,
+            }),
             end: Cell::new(None),
             waker: WakerCell::default(),
             answer_guess: Guess::default(),
@@ -72,15 +87,15 @@ impl Link {
         })
     }
 
-    /// Puts `message` into the next write.
-    pub(crate) fn push(&self, gate: &Gate, message: &PeerMessage) -> Pushed {
+    /// Puts `message` into the next write, or into the queue of its lane.
+    pub(crate) fn push(&self, gate: &Gate, message: PeerMessage) -> Pushed {
         let out = &mut *self.out.borrow_mut();
         let before = out.unsent();
-        if self.end.get().is_some() || out.encoder.encode_shared(message, &mut out.segments).is_err() {
+        if self.end.get().is_some() || !out.take(message) {
             return Pushed::Dropped;
         }
         gate.shift(before, out.unsent());
-        if out.unsent() > LINK_OUT_BYTES {
+        if out.urgent() > LINK_OUT_BYTES {
             self.close(LinkEnd::Overflow);
         }
         if std::mem::replace(&mut out.queued, true) { Pushed::More } else { Pushed::First }
@@ -91,14 +106,17 @@ impl Link {
         let mut out = self.out.borrow_mut();
         out.queued = false;
         let before = out.unsent();
-        while out.unsent() > 0 && self.end.get().is_none() {
+        while self.end.get().is_none() && out.refill() {
             counters.peer_writes.inc();
             let written = match &out.segments.slices()[..] {
                 [one] => self.socket.try_write(one),
                 several => self.socket.try_write_vectored(several),
             };
             match written {
-                Ok(len) => out.segments.advance(len),
+                Ok(len) => {
+                    counters.peer_bytes_written.add(len);
+                    out.segments.advance(len);
+                }
                 // Only a task can wait for the socket, and the pump, which calls this, must not.
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.waker.wake();
@@ -107,9 +125,8 @@ impl Link {
                 Err(_) => self.close(LinkEnd::Lost),
             }
         }
-        counters.peer_bytes_written.add(before - out.unsent());
         gate.shift(before, out.unsent());
-        let may_go_on = out.unsent() < LINK_PAUSE_BYTES;
+        let may_go_on = out.urgent() < LINK_PAUSE_BYTES;
         out.segments.tidy(LINK_BUFFER_KEPT_BYTES);
         drop(out);
         if self.paused.get() && may_go_on || self.socket.held() > 0 {
@@ -132,7 +149,9 @@ impl Link {
 
     /// Forgets what waits to be sent.
     pub(super) fn drop_unsent(&self) {
-        self.out.borrow_mut().segments = Segments::default();
+        let mut out = self.out.borrow_mut();
+        out.segments = Segments::default();
+        out.bulk = Bulk::default();
     }
 
     /// Why it has to end, if it has.
@@ -158,17 +177,22 @@ impl Link {
     pub(super) fn pause(&self, paused: bool) {
         self.paused.set(paused);
         // Else the write that makes room wakes it.
-        if paused && self.unsent() < LINK_PAUSE_BYTES {
+        if paused && self.urgent() < LINK_PAUSE_BYTES {
             self.waker.wake();
         }
     }
 
     /// How many requests may be handed over now.
     pub(super) fn room_for_answers(&self) -> usize {
-        if self.unsent() >= LINK_PAUSE_BYTES {
+        if self.urgent() >= LINK_PAUSE_BYTES {
             return 0;
         }
         (LINK_PAUSE_BYTES / self.answer_guess.len_bytes().max(1)).clamp(1, FORWARDS_PER_TURN)
+    }
+
+    /// Bytes that wait to be sent, but for chunks that wait behind them.
+    pub(crate) fn urgent(&self) -> usize {
+        self.out.borrow().urgent()
     }
 
     /// Bytes that wait to be sent.
@@ -194,9 +218,64 @@ pub(crate) enum Pushed {
 }
 
 impl Outgoing {
-    fn unsent(&self) -> usize {
+    /// Takes a message in; whether it did.
+    fn take(&mut self, message: PeerMessage) -> bool {
+        match message.lane() {
+            Lane::Urgent => self.encoder.encode_shared(&message, &mut self.segments).is_ok(),
+            Lane::Bulk => self.bulk.push(message),
+        }
+    }
+
+    /// Bulk follows where little is left to be written; whether there is anything to write.
+    fn refill(&mut self) -> bool {
+        while self.segments.len() < LINK_BULK_AT_ONCE
+            && let Some(message) = self.bulk.pop()
+        {
+            // One that fits into no frame is none that a host makes.
+            let encoded = self.encoder.encode_shared(&message, &mut self.segments);
+            debug_assert!(encoded.is_ok(), "a cell fits into a frame");
+        }
+        !self.segments.is_empty()
+    }
+
+    fn urgent(&self) -> usize {
         self.segments.len()
     }
+
+    fn unsent(&self) -> usize {
+        self.segments.len() + self.bulk.bytes
+    }
+}
+
+/// Messages of the bulk lane that wait.
+#[derive(Default)]
+struct Bulk {
+    messages: VecDeque<PeerMessage>,
+    bytes: usize,
+}
+
+impl Bulk {
+    /// Whether there was room.
+    fn push(&mut self, message: PeerMessage) -> bool {
+        // What is no cell is bounded by whom it is about, and needed to get rid of cells.
+        let has_room = message.cell_bytes() == 0 || self.bytes < LINK_BULK_BYTES;
+        if has_room {
+            self.bytes += weight(&message);
+            self.messages.push_back(message);
+        }
+        has_room
+    }
+
+    fn pop(&mut self) -> Option<PeerMessage> {
+        let message = self.messages.pop_front()?;
+        self.bytes -= weight(&message);
+        Some(message)
+    }
+}
+
+/// About as many bytes as it has on the link.
+fn weight(message: &PeerMessage) -> usize {
+    REQUEST_OVERHEAD_BYTES + message.cell_bytes()
 }
 
 #[cfg(test)]
@@ -223,7 +302,7 @@ mod tests {
         let (gate, counters) = (Gate::new(Budget::new(64 << 20), 0), Counters::default());
         let link = Link::new(PEER, writer, Encoder::new(CLUSTER, ME));
         let message = |id| PeerMessage::Answer(Answer { id, outcome: Outcome::Miss });
-        (0..20).for_each(|id| _ = link.push(&gate, &message(id)));
+        (0..20).for_each(|id| _ = link.push(&gate, message(id)));
         link.write(&gate, &counters);
         let writing = poll_fn(|cx| {
             link.poll_write(&gate, &counters, cx);

@@ -33,10 +33,10 @@ impl Links {
                 // Before a value may be taken out: it is answers that are guessed, not what leaves.
                 link.answer_guess.learn(&answer.outcome);
             }
-            if link.unsent() > LINK_VALUES_BYTES {
+            if link.urgent() > LINK_VALUES_BYTES {
                 take_value_out(&mut message);
             }
-            let pushed = link.push(gate, &message);
+            let pushed = link.push(gate, message);
             if pushed == Pushed::First {
                 self.unwritten.borrow_mut().push(Rc::clone(link));
             }

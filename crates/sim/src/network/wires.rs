@@ -1,10 +1,10 @@
-//! Wires between hosts: FIFO while they live, and empty after a cut.
+//! Wires between hosts: FIFO while they live, but that urgent messages overtake bulky ones; empty after a cut.
 
 use std::collections::VecDeque;
 
 use rng::Rng;
 use types::HostId;
-use wire::message::PeerMessage;
+use wire::message::{Lane, PeerMessage};
 
 use crate::cluster::nodes::Nodes;
 use crate::cluster::process::Life;
@@ -19,6 +19,16 @@ pub(crate) enum Parcel {
     Up(HostId),
     /// A message.
     Message(PeerMessage),
+}
+
+impl Parcel {
+    fn lane(&self) -> Lane {
+        match self {
+            // The first of all, so nothing may overtake it.
+            Self::Up(_) => Lane::Urgent,
+            Self::Message(message) => message.lane(),
+        }
+    }
 }
 
 /// A parcel at the end of its wire.
@@ -178,13 +188,22 @@ impl Wires {
 
     // --- parcels ---
 
-    /// Puts a parcel on a wire. In order, whatever the jitter.
+    /// Puts a parcel on a wire. In order, whatever the jitter; an urgent message overtakes some of the bulky ones that it would follow.
     pub(crate) fn post(&mut self, stage: &mut Stage, wire: usize, parcel: Parcel) {
         let jitter = if self.jitter_us == 0 { 0 } else { stage.rng.network.tailed(self.jitter_us) };
         let state = &mut self.wires[wire];
         let due = (stage.now() + state.base_us + state.extra_us + jitter).max(state.last_due);
         state.last_due = due;
-        state.parcels.push_back(parcel);
+        let overtakes = match parcel.lane() {
+            Lane::Urgent if self.jitter_us > 0 => {
+                let bulky =
+                    state.parcels.iter().rev().take_while(|before| before.lane() == Lane::Bulk).count();
+                if bulky == 0 { 0 } else { stage.rng.network.below(bulky as u64 + 1) as usize }
+            }
+            _ => 0,
+        };
+        // Whoever is overtaken arrives when the next one would have.
+        state.parcels.insert(state.parcels.len() - overtakes, parcel);
         stage.queue.push(due, Event::Deliver { wire: wire as u32, epoch: state.epoch });
     }
 

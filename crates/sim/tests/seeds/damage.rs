@@ -19,6 +19,7 @@ fn scrubbed(story: &mut Story, finding: OnFinding) -> Vec<ScrubFinding> {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_flipped_bit_of_a_parity_names_that_parity_and_its_page() {
     for row in 0..2 {
         for bit in [0, 7] {
@@ -35,6 +36,7 @@ fn a_flipped_bit_of_a_parity_names_that_parity_and_its_page() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_parity_is_wrong_also_where_nothing_was_ever_written() {
     let mut story = filled();
     // All of the first extent is reserved for it, and the last runs are not needed.
@@ -47,6 +49,7 @@ fn a_parity_is_wrong_also_where_nothing_was_ever_written() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_flipped_bit_of_an_item_names_the_role_and_the_slot_at_every_parity() {
     for offset in [0, 4, 24, 30, 40] {
         let mut story = filled();
@@ -63,6 +66,7 @@ fn a_flipped_bit_of_an_item_names_the_role_and_the_slot_at_every_parity() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_flipped_bit_between_items_is_seen_by_every_parity() {
     let mut story = filled();
     // Free slots keep their bytes, and those are part of the sum.
@@ -73,6 +77,7 @@ fn a_flipped_bit_between_items_is_seen_by_every_parity() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_wrong_parity_is_corrected_on_request_and_all_agree_again() {
     for moment in 0..20 {
         let mut story = filled();
@@ -101,6 +106,7 @@ fn a_wrong_parity_is_corrected_on_request_and_all_agree_again() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_free_slot_that_went_bad_is_no_reason_to_keep_the_parities_wrong() {
     let mut story = filled();
     story.damage(story.primary(0), 0, 64 * 1024 - 1, 1);
@@ -110,6 +116,7 @@ fn a_free_slot_that_went_bad_is_no_reason_to_keep_the_parities_wrong() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn a_damaged_item_comes_back_right_once_its_role_is_decoded_elsewhere() {
     let mut story = filled();
     let key = story.key(2, 1);

@@ -15,11 +15,13 @@ const LOSSES: [u64; 8] = [1, 2, 3, 8, 28, 33, 248, 338];
 const FRESH: u64 = 50;
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn known_seeds_pass() {
     pass(&KNOWN);
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn fresh_seeds_pass() {
     let seeds = fresh_seeds();
     println!("seeds {seeds:?}");
@@ -27,6 +29,7 @@ fn fresh_seeds_pass() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn what_is_lost_beyond_m_is_accepted_and_all_holds_from_then_on() {
     let mut begun = 0;
     for seed in LOSSES {
@@ -38,6 +41,7 @@ fn what_is_lost_beyond_m_is_accepted_and_all_holds_from_then_on() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn the_same_seed_is_the_same_run() {
     for seed in [2, 5, 8] {
         let (first, second) = (run(&Options::draw(seed)), run(&Options::draw(seed)));
@@ -46,6 +50,7 @@ fn the_same_seed_is_the_same_run() {
 }
 
 #[test]
+#[ignore = "long: cargo xtask test sim planted"]
 fn different_seeds_are_different_runs() {
     assert_ne!(run(&Options::draw(2)).digest, run(&Options::draw(3)).digest);
 }
