@@ -6,8 +6,11 @@
 mod codec;
 pub mod descriptor;
 pub mod frame;
+mod lane;
 pub mod message;
 pub mod object;
 pub mod record;
 pub mod segments;
 mod write;
+
+pub use lane::Lane;

@@ -12,8 +12,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use types::HostId;
+use wire::Lane;
 use wire::frame::Encoder;
-use wire::message::{Lane, PeerMessage};
+use wire::message::PeerMessage;
 use wire::segments::Segments;
 
 use crate::clients::gate::Gate;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use rng::Rng;
 use types::HostId;
-use wire::message::{Lane, PeerMessage};
+use wire::Lane;
+use wire::message::PeerMessage;
 
 use crate::cluster::nodes::Nodes;
 use crate::cluster::process::Life;
