@@ -25,13 +25,31 @@ impl PeerMessage {
         }
     }
 
-    /// Bytes of chunks in it.
+    /// Whether it has part of a chunk, which is sent again if it is lost.
     #[must_use]
-    pub fn cell_bytes(&self) -> usize {
-        match self {
-            Self::Object(ObjectMessage::Put(put)) => put.cell.bytes.len(),
-            Self::Object(ObjectMessage::Cell(cell)) => cell.cell.bytes.len(),
-            _ => 0,
-        }
+    pub fn is_cell(&self) -> bool {
+        matches!(self, Self::Object(ObjectMessage::Put(_) | ObjectMessage::Cell(_)))
+    }
+
+    /// About how many bytes it takes up until it is written.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let Self::Object(message) = self else { return MESSAGE_BYTES };
+        MESSAGE_BYTES
+            + match message {
+                ObjectMessage::Put(put) => put.cell.bytes.len(),
+                ObjectMessage::Cell(cell) => cell.cell.bytes.len(),
+                ObjectMessage::Keep(keep) => keep.objects.len() * NAMED_BYTES,
+                ObjectMessage::Free(free) => free.objects.len() * NAMED_BYTES,
+                ObjectMessage::Ask(ask) => ask.objects.len() * NAMED_BYTES,
+                ObjectMessage::Verdicts(verdicts) => verdicts.verdicts.len() * NAMED_BYTES,
+                ObjectMessage::Evict(evict) => evict.objects.len() * NAMED_BYTES,
+                ObjectMessage::Listed(listed) => listed.chunks.len() * NAMED_BYTES,
+                _ => 0,
+            }
     }
 }
+
+/// Of a message, and of an object or a chunk that it names.
+const MESSAGE_BYTES: usize = 256;
+const NAMED_BYTES: usize = 128;

@@ -20,7 +20,7 @@ use wire::segments::Segments;
 use crate::clients::gate::Gate;
 use crate::limits::{
     FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_BULK_AT_ONCE, LINK_BULK_BYTES, LINK_OUT_BYTES,
-    LINK_PAUSE_BYTES, REQUEST_OVERHEAD_BYTES,
+    LINK_PAUSE_BYTES, LINK_TURN_BYTES,
 };
 use crate::peers::guess::Guess;
 use crate::transport::Writer;
@@ -96,7 +96,7 @@ impl Link {
             return Pushed::Dropped;
         }
         gate.shift(before, out.unsent());
-        if out.urgent() > LINK_OUT_BYTES {
+        if out.is_overfull() {
             self.close(LinkEnd::Overflow);
         }
         if std::mem::replace(&mut out.queued, true) { Pushed::More } else { Pushed::First }
@@ -106,8 +106,8 @@ impl Link {
     pub(crate) fn write(&self, gate: &Gate, counters: &Counters) {
         let mut out = self.out.borrow_mut();
         out.queued = false;
-        let before = out.unsent();
-        while self.end.get().is_none() && out.refill() {
+        let (before, mut turn) = (out.unsent(), LINK_TURN_BYTES);
+        while turn > 0 && self.end.get().is_none() && out.refill() {
             counters.peer_writes.inc();
             let written = match &out.segments.slices()[..] {
                 [one] => self.socket.try_write(one),
@@ -117,6 +117,7 @@ impl Link {
                 Ok(len) => {
                     counters.peer_bytes_written.add(len);
                     out.segments.advance(len);
+                    turn = turn.saturating_sub(len);
                 }
                 // Only a task can wait for the socket, and the pump, which calls this, must not.
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
@@ -128,9 +129,11 @@ impl Link {
         }
         gate.shift(before, out.unsent());
         let may_go_on = out.urgent() < LINK_PAUSE_BYTES;
+        // A peer that takes all at once must not keep this worker from everything else.
+        let has_more = turn == 0 && out.unsent() > 0;
         out.segments.tidy(LINK_BUFFER_KEPT_BYTES);
         drop(out);
-        if self.paused.get() && may_go_on || self.socket.held() > 0 {
+        if self.paused.get() && may_go_on || has_more || self.socket.held() > 0 {
             self.waker.wake();
         }
     }
@@ -246,6 +249,11 @@ impl Outgoing {
     fn unsent(&self) -> usize {
         self.segments.len() + self.bulk.bytes
     }
+
+    /// Whether more waits than a peer that reads would ever let gather.
+    fn is_overfull(&self) -> bool {
+        self.urgent() > LINK_OUT_BYTES || self.bulk.bytes > LINK_BULK_BYTES + LINK_OUT_BYTES
+    }
 }
 
 /// Messages of the bulk lane that wait.
@@ -256,12 +264,11 @@ struct Bulk {
 }
 
 impl Bulk {
-    /// Whether there was room.
+    /// Whether there was room. There always is for what is no cell: cells are got rid of by it.
     fn push(&mut self, message: PeerMessage) -> bool {
-        // What is no cell is bounded by whom it is about, and needed to get rid of cells.
-        let has_room = message.cell_bytes() == 0 || self.bytes < LINK_BULK_BYTES;
+        let has_room = !message.is_cell() || self.bytes < LINK_BULK_BYTES;
         if has_room {
-            self.bytes += weight(&message);
+            self.bytes += message.weight();
             self.messages.push_back(message);
         }
         has_room
@@ -269,14 +276,9 @@ impl Bulk {
 
     fn pop(&mut self) -> Option<PeerMessage> {
         let message = self.messages.pop_front()?;
-        self.bytes -= weight(&message);
+        self.bytes -= message.weight();
         Some(message)
     }
-}
-
-/// About as many bytes as it has on the link.
-fn weight(message: &PeerMessage) -> usize {
-    REQUEST_OVERHEAD_BYTES + message.cell_bytes()
 }
 
 #[cfg(test)]
@@ -286,9 +288,12 @@ mod tests {
     use bytes::BytesMut;
     use store::Budget;
     use types::op::Outcome;
-    use types::{ClusterId, Incarnation, NodeId};
+    use types::{
+        ChunkId, ClusterId, GroupId, Incarnation, MemberId, NamespaceId, NodeId, ObjectId, RoleIndex, Term,
+    };
     use wire::frame::{Decoder, Message};
     use wire::message::Answer;
+    use wire::object::{Checked, Free, ObjectMessage};
 
     use super::*;
     use crate::transport;
@@ -326,5 +331,58 @@ mod tests {
             () = reading => (),
         }
         assert_eq!((link.unsent(), gate.held()), (0, 0));
+    }
+
+    fn cell(row: u32) -> PeerMessage {
+        let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+        let object = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
+        let cell = Checked::new(vec![0; 64 << 10].into());
+        let chunk = ChunkId { object, stripe: 0 };
+        ObjectMessage::Cell(wire::object::Cell { number: 1, member: owner, chunk, row, cell }).into()
+    }
+
+    fn outgoing() -> Outgoing {
+        let encoder = Encoder::new(CLUSTER, ME);
+        Outgoing { encoder, segments: Segments::default(), bulk: Bulk::default(), queued: false }
+    }
+
+    /// What comes out when a peer reads a little at a time.
+    fn read_all(out: &mut Outgoing, mut meanwhile: Option<PeerMessage>) -> Vec<PeerMessage> {
+        let (mut decoder, mut bytes, mut read) = (Decoder::new(CLUSTER), BytesMut::new(), Vec::new());
+        while out.refill() {
+            let first = out.segments.slices()[0].len().min(10_000);
+            bytes.extend_from_slice(&out.segments.slices()[0][..first]);
+            out.segments.advance(first);
+            meanwhile.take().into_iter().for_each(|message| assert!(out.take(message)));
+            while let Some((_, message)) = decoder.next(&mut bytes).unwrap() {
+                let Message::Peer(message) = message else { panic!("{message:?}") };
+                read.push(message);
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn records_pass_chunks_and_each_lane_keeps_its_order() {
+        let mut out = outgoing();
+        (0..100).for_each(|row| assert!(out.take(cell(row))));
+        let urgent = PeerMessage::Answer(Answer { id: 7, outcome: Outcome::Miss });
+        let read = read_all(&mut out, Some(urgent.clone()));
+        let place = read.iter().position(|message| *message == urgent).unwrap();
+        assert!(place <= LINK_BULK_AT_ONCE / (64 << 10) + 1, "{place} cells went before it");
+        let cells: Vec<PeerMessage> = read.into_iter().filter(|message| *message != urgent).collect();
+        assert_eq!(cells, (0..100).map(cell).collect::<Vec<_>>());
+        assert_eq!(out.unsent(), 0);
+    }
+
+    #[test]
+    fn cells_beyond_the_bound_are_dropped_and_what_frees_them_is_not() {
+        let mut out = outgoing();
+        let taken = (0..2_000).take_while(|row| out.take(cell(*row))).count();
+        assert!(out.bulk.bytes >= LINK_BULK_BYTES && taken * (64 << 10) <= LINK_BULK_BYTES, "{taken}");
+        let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+        let free = Free { owner, term: Term(1), member: owner, number: 1, objects: Vec::new() };
+        assert!(out.take(ObjectMessage::Free(free).into()) && !out.is_overfull());
+        assert_eq!(read_all(&mut out, None).len(), taken + 1);
     }
 }
