@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
 use types::{GroupId, GroupView, HostId, KeyHash, MemberId};
-use wire::object::{Ask, Evict, ObjectMessage, Verdicts};
+use wire::object::{Ask, Evict, ObjectMessage, Verdict, Verdicts};
 
 use super::Host;
 use super::driver::{Action, Place, Token};
@@ -132,10 +132,22 @@ impl Streams<'_> {
             verdicts = primary::verdicts(primary, &objects);
         };
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, owner, answer);
-        if let Some((term, verdicts)) = verdicts {
+        if let Some((term, mut verdicts)) = verdicts {
+            // What is committed is not spoken of again before it is dead, and that is told to those that the view here names. So
+            // whoever is not among them learns it under the view that they know, or are no holder by.
+            if !self.is_named(member, from) {
+                verdicts.retain(|(_, verdict)| *verdict != Verdict::Committed);
+                self.host.fetch_view(self.now, member.group);
+            }
             let answer = ObjectMessage::Verdicts(Verdicts { owner, term, member, verdicts });
             self.host.around.out().send(from.node, answer.into());
         }
+    }
+
+    /// Whether the view that is known here names `host` for the chunks of `member`.
+    fn is_named(&self, member: MemberId, host: HostId) -> bool {
+        let view = self.host.views.group(member.group);
+        view.is_some_and(|view| view.holders_of(member.role).iter().any(|holder| holder.host == host))
     }
 
     /// A holder is short of room.
