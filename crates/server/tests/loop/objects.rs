@@ -381,8 +381,9 @@ fn a_client_that_reads_slowly_gets_everything_and_holds_little() {
             assert!(client.bytes(part.len()) == part);
             let held = metric(&cluster, "gestalt_object_buffer_bytes")
                 + metric(&cluster, "gestalt_client_buffer_bytes");
-            // One window at the holders' links, at the gatherer and at the connection, and a full output.
-            assert!(held < 9 << 20, "{held} bytes are held");
+            // A window of 2 MiB at the holders' links, at the gatherer and at the connection, and a full output. Where holders are
+            // slow the parities' cells of the window come as well, and the two figures are of two moments: a window may be in both.
+            assert!(held < 12 << 20, "{held} bytes are held");
         }
         client.expect("\r\nEND\r\n");
         client.expect_quiet();
