@@ -307,6 +307,14 @@ pub struct Get {
     pub bump: Bump,
 }
 
+impl Get {
+    /// Whether it may change something: it sets an expiry, creates the item, or hands out who is to fetch it anew.
+    #[must_use]
+    pub fn may_change(&self) -> bool {
+        self.touch.is_some() || self.vivify.is_some() || self.recache_below_seconds.is_some()
+    }
+}
+
 /// Whether a client takes part in the hand-out of wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Claim {

@@ -469,12 +469,7 @@ fn in_namespace(mut request: Request, namespace: NamespaceId) -> Request {
 
 fn access_of(op: &Op) -> Access {
     match op {
-        // With any of these a get may write: it creates the item, or hands out who is to fetch it anew.
-        Op::Get(get)
-            if get.touch.is_none() && get.vivify.is_none() && get.recache_below_seconds.is_none() =>
-        {
-            Access::Read
-        }
+        Op::Get(get) if !get.may_change() => Access::Read,
         Op::Debug => Access::Read,
         Op::Get(_)
         | Op::Store(_)

@@ -9,6 +9,7 @@ use crate::workers::streams::Order;
 use crate::workers::worker::Worker;
 
 use super::download::Download;
+use super::replies::DueObject;
 
 impl Connection {
     /// Prints what is due, the bytes of values in chunks as far as the output has room.
@@ -24,11 +25,11 @@ impl Connection {
         if state.download.is_some() {
             return true;
         }
-        let Some((slot, key, object)) = state.replies.due_object() else { return false };
+        let Some(DueObject { slot, key, object, changed }) = state.replies.due_object() else { return false };
         let object = object.clone();
         let place = worker.host.borrow().locate(&key);
         let shard = object.descriptor.id.owner.group.shard(worker.shared.config.workers);
-        let new = NewGather { key, object, start: 0, end: u64::MAX };
+        let new = NewGather { key, object, start: 0, end: u64::MAX, changed };
         let order = Order::Gather(place.hash, Box::new(new));
         let mut download = Download::new(slot, shard);
         let news = worker.order(worker.clock.now(), shard, self.stream_asker(worker, slot), order);

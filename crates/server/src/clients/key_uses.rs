@@ -48,6 +48,11 @@ impl KeyUse {
         Self { hash: place.hash, access }
     }
 
+    /// Whether it may change something.
+    pub(crate) fn writes(self) -> bool {
+        self.access != Access::Read
+    }
+
     /// Of all keys.
     pub(crate) const ALL: Self = Self { hash: KeyHash(0), access: Access::WriteAll };
 }

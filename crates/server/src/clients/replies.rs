@@ -85,7 +85,7 @@ pub(crate) struct ReplyQueue {
 #[derive(Debug)]
 enum Slot {
     Waiting(Expected),
-    Known(Print, Outcome),
+    Known(Known),
     /// So many bytes of the side buffer.
     Held(usize),
     Lines(Vec<u8>),
@@ -93,6 +93,26 @@ enum Slot {
     GetEnds(Values),
     /// Its answer is just being put into its place.
     Taken,
+}
+
+/// An answer that waits to be printed.
+#[derive(Debug)]
+struct Known {
+    print: Print,
+    outcome: Outcome,
+    /// Whether what was asked may have changed something.
+    changed: bool,
+}
+
+/// A value in chunks whose turn it is to be printed.
+pub(crate) struct DueObject<'a> {
+    /// Of its reply.
+    pub slot: u64,
+    pub key: Key,
+    /// Where it lies.
+    pub object: &'a Object,
+    /// Whether the request that has found it may have changed something.
+    pub changed: bool,
 }
 
 /// A multi-key get that is being printed.
@@ -155,7 +175,7 @@ impl ReplyQueue {
             return self.print(print, &outcome, out);
         }
         self.load.held += held_by(&outcome);
-        self.slots.push_back(Slot::Known(print, outcome));
+        self.slots.push_back(Slot::Known(Known { print, outcome, changed: false }));
     }
 
     /// The next reply will come under the number that is returned.
@@ -210,7 +230,8 @@ impl ReplyQueue {
         let Slot::Waiting(expected) = std::mem::replace(slot, Slot::Taken) else { return None };
         self.take_off(&expected, held);
         if let Some(slot) = self.slot_mut(number) {
-            *slot = Slot::Known(expected.print, outcome);
+            let changed = expected.used.is_some_and(KeyUse::writes);
+            *slot = Slot::Known(Known { print: expected.print, outcome, changed });
         }
         expected.asked
     }
@@ -250,20 +271,20 @@ impl ReplyQueue {
         }
     }
 
-    /// The value in chunks whose turn it is to be printed, if it is one's: its slot, its key, and where it lies.
-    pub(crate) fn due_object(&self) -> Option<(u64, Key, &Object)> {
-        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return None };
+    /// The value in chunks whose turn it is to be printed, if it is one's.
+    pub(crate) fn due_object(&self) -> Option<DueObject<'_>> {
+        let Some(Slot::Known(Known { print, outcome, changed })) = self.slots.front() else { return None };
         let (key, item) = print.streamed(outcome)?;
         let object = item.object.as_deref()?;
         // It was the key of a request.
         let key = Key::of(object.descriptor.id.namespace, key.clone()).ok()?;
-        Some((self.first, key, object))
+        Some(DueObject { slot: self.first, key, object, changed: *changed })
     }
 
     /// That value is asked for anew: its key.
     pub(crate) fn reopen(&mut self) -> Option<Key> {
-        let (_, key, _) = self.due_object()?;
-        let (print, _) = self.take_known()?;
+        let key = self.due_object()?.key;
+        let print = self.take_known()?;
         self.first -= 1;
         self.waiting += 1;
         let expected = Expected { print, asked: None, used: None, load: Load::default() };
@@ -273,7 +294,7 @@ impl ReplyQueue {
 
     /// Prints what stands before the bytes of that value.
     pub(crate) fn begin_value(&mut self, out: &mut Vec<u8>) {
-        let Some(Slot::Known(print, outcome)) = self.slots.front() else { return };
+        let Some(Slot::Known(Known { print, outcome, .. })) = self.slots.front() else { return };
         match (print, outcome) {
             (Print::Get(key, style) | Print::Value(key, style), Outcome::Hit(item)) => {
                 Protocol::print_head(*style, key, item, out);
@@ -285,7 +306,7 @@ impl ReplyQueue {
 
     /// Prints what stands behind the bytes of that value.
     pub(crate) fn end_value(&mut self, out: &mut Vec<u8>) {
-        let Some((print, _)) = self.take_known() else { return };
+        let Some(print) = self.take_known() else { return };
         out.extend_from_slice(Protocol::VALUE_END);
         if let Print::Get(_, style) = print {
             Protocol::print_end(style, None, out);
@@ -294,17 +315,17 @@ impl ReplyQueue {
 
     /// Nothing of that value can be read: this has come of it.
     pub(crate) fn replace_value(&mut self, outcome: Outcome, out: &mut Vec<u8>) {
-        if let Some((print, _)) = self.take_known() {
+        if let Some(print) = self.take_known() {
             self.print(print, &outcome, out);
         }
     }
 
-    fn take_known(&mut self) -> Option<(Print, Outcome)> {
+    fn take_known(&mut self) -> Option<Print> {
         match self.slots.pop_front()? {
-            Slot::Known(print, outcome) => {
+            Slot::Known(known) => {
                 self.first += 1;
-                self.load.held -= held_by(&outcome);
-                Some((print, outcome))
+                self.load.held -= held_by(&known.outcome);
+                Some(known.print)
             }
             other => {
                 self.slots.push_front(other);
@@ -357,7 +378,7 @@ impl ReplyQueue {
 
     fn print_slot(&mut self, slot: Slot, out: &mut Vec<u8>) {
         match slot {
-            Slot::Known(print, outcome) => {
+            Slot::Known(Known { print, outcome, .. }) => {
                 self.load.held -= held_by(&outcome);
                 self.print(print, &outcome, out);
             }
@@ -416,7 +437,7 @@ impl Slot {
     fn is_printable(&self) -> bool {
         match self {
             Self::Waiting(_) => false,
-            Self::Known(print, outcome) => print.streamed(outcome).is_none(),
+            Self::Known(known) => known.print.streamed(&known.outcome).is_none(),
             Self::Held(_) | Self::Lines(_) | Self::GetBegins | Self::GetEnds(_) | Self::Taken => true,
         }
     }
@@ -621,7 +642,7 @@ mod tests {
         queue.answer(b, object(5), &mut out, &counters);
         queue.drain(&mut out);
         assert!(out.is_empty());
-        let due = |queue: &ReplyQueue| queue.due_object().map(|(slot, key, _)| (slot, key.client().to_vec()));
+        let due = |queue: &ReplyQueue| queue.due_object().map(|due| (due.slot, due.key.client().to_vec()));
         assert_eq!(due(&queue), Some((a, b"a".to_vec())));
         queue.begin_value(&mut out);
         out.extend_from_slice(b"abcd");

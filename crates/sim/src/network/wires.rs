@@ -23,6 +23,10 @@ pub(crate) enum Parcel {
 }
 
 impl Parcel {
+    fn is_cell(&self) -> bool {
+        matches!(self, Self::Message(message) if message.is_cell())
+    }
+
     fn lane(&self) -> Lane {
         match self {
             // The first of all, so nothing may overtake it.
@@ -112,6 +116,7 @@ pub(crate) struct Wires {
     /// Position in `pairs` by wire.
     pair_of: Vec<u32>,
     jitter_us: u64,
+    full_percent: u64,
 }
 
 impl Wires {
@@ -135,7 +140,15 @@ impl Wires {
                 }
             }
         }
-        Self { shards, nodes, wires, pairs, pair_of, jitter_us: network.jitter_us }
+        Self {
+            shards,
+            nodes,
+            wires,
+            pairs,
+            pair_of,
+            jitter_us: network.jitter_us,
+            full_percent: network.full_percent,
+        }
     }
 
     /// The wire from host `from` to the same shard of node `to`.
@@ -189,8 +202,12 @@ impl Wires {
 
     // --- parcels ---
 
-    /// Puts a parcel on a wire. In order, whatever the jitter; an urgent message overtakes some of the bulky ones that it would follow.
+    /// Puts a parcel on a wire. In order, whatever the jitter; an urgent message overtakes some of the bulky ones that it would follow,
+    /// and a wire that is full takes no cell.
     pub(crate) fn post(&mut self, stage: &mut Stage, wire: usize, parcel: Parcel) {
+        if self.full_percent > 0 && parcel.is_cell() && stage.rng.network.percent(self.full_percent) {
+            return;
+        }
         let jitter = if self.jitter_us == 0 { 0 } else { stage.rng.network.tailed(self.jitter_us) };
         let state = &mut self.wires[wire];
         let due = (stage.now() + state.base_us + state.extra_us + jitter).max(state.last_due);

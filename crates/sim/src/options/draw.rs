@@ -164,6 +164,7 @@ pub(super) fn draw_network(rng: &mut Rng, lease_us: u64) -> Network {
         most_us,
         jitter_us: rng.pick(&[5, 50, lease_us / 800]),
         slow_percent: rng.pick(&[0, 0, 10, 30]),
+        full_percent: 0,
         notice_us: rng.pick(&[10, 1_000, lease_us / 20]),
         reconnect_us: rng.pick(&[100, 1_000, lease_us / 20]),
         line_us: rng.pick(&[100, 100, 1_000, lease_us / 10]),

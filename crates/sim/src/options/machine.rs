@@ -11,6 +11,8 @@ pub struct Network {
     pub jitter_us: u64,
     /// Percent of wires that are ten times slower.
     pub slow_percent: u64,
+    /// Percent of cells of chunks that a wire drops because it is full.
+    pub full_percent: u64,
     /// How long an end takes at most to see that its wire was cut.
     pub notice_us: u64,
     /// How long a broken connection stays broken at least.

@@ -174,6 +174,7 @@ impl Options {
                 most_us: 50,
                 jitter_us: 0,
                 slow_percent: 0,
+                full_percent: 0,
                 notice_us: 0,
                 reconnect_us: 1_000,
                 line_us: 100,

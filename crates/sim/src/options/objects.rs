@@ -41,6 +41,7 @@ impl Options {
         let mut options = if crowded { self.crowded(rng) } else { self };
         options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
         options.limits.extensions = rng.pick(&[1, 2, 32]);
+        options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
         options
     }
 

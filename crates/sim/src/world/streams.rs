@@ -103,7 +103,8 @@ impl World {
         let mut begun = None;
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let hash = machine.locate(&key).hash;
-            let new = NewGather { key, object: *object, start: 0, end: u64::MAX };
+            let changed = matches!(&request.op, Op::Get(get) if get.may_change());
+            let new = NewGather { key, object: *object, start: 0, end: u64::MAX, changed };
             begun = Some(machine.streams(now).begin_gather(token, hash, new));
         });
         match begun {

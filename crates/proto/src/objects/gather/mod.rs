@@ -32,6 +32,9 @@ pub struct NewGather {
     pub start: u64,
     /// Up to this one.
     pub end: u64,
+    /// Whether the request that has found it may have changed something, as one that touches: no failure of the read may say that
+    /// nothing was done then.
+    pub changed: bool,
 }
 
 /// The reads of one host.
@@ -63,6 +66,7 @@ struct Gather {
     asking: bool,
     /// A group whose view here says that its chunks are lost.
     doubt: Option<Doubt>,
+    changed: bool,
 }
 
 /// A view by which chunks are lost. It may be old, so nothing is said of it before the coordinator has said what it is.
@@ -81,11 +85,12 @@ impl Gathers {
         hash: KeyHash,
         new: NewGather,
     ) -> Result<GatherId, Failure> {
-        let NewGather { key, object: Object { descriptor, pin }, start, end } = new;
+        let NewGather { key, object: Object { descriptor, pin }, start, end, changed } = new;
         if self.all.len() >= scope.limits().gathers {
-            return Err(Failure::Busy);
+            return Err(of_read(Failure::Busy, changed));
         }
-        let protection = scope.protection(descriptor.id.owner.group).ok_or(Failure::Unavailable)?;
+        let protection = scope.protection(descriptor.id.owner.group);
+        let protection = protection.ok_or(of_read(Failure::Unavailable, changed))?;
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
         let next = first_row(&descriptor, start);
         self.started += 1;
@@ -108,6 +113,7 @@ impl Gathers {
             deadline,
             asking,
             doubt: None,
+            changed,
         };
         self.all.insert(id, gather);
         Ok(id)
@@ -142,9 +148,11 @@ impl Gathers {
     }
 
     fn fail(&mut self, id: GatherId, failure: Failure) -> Progress {
-        let client = self.all.get(&id).map(|gather| gather.client);
-        let ended = Told::Ended(Outcome::Failed(failure));
-        let news = client.map(|client| (client, ended)).into_iter().collect();
+        let told = |gather: &Gather| {
+            let failure = of_read(failure, gather.changed);
+            (gather.client, Told::Ended(Outcome::Failed(failure)))
+        };
+        let news = self.all.get(&id).map(told).into_iter().collect();
         Progress { news, request: self.abandon(id) }
     }
 
@@ -400,6 +408,16 @@ impl Gather {
         let op = Op::Object(ObjectOp::Unpin(Unpin { object, pin, done }));
         let request = Request::on(self.key.clone(), op);
         Some(OwnerRequest { stream: None, owner: object.owner, hash: self.hash, request })
+    }
+}
+
+/// What a read that fails so is to its client, if its request has `changed` something: what is said of the value stands, but not that
+/// nothing was done, or that it may be done again.
+fn of_read(failure: Failure, changed: bool) -> Failure {
+    match failure {
+        Failure::Lost | Failure::Corrupt => failure,
+        _ if changed => Failure::Unknown,
+        _ => failure,
     }
 }
 
