@@ -10,6 +10,9 @@ pub struct Needed {
     pub package: &'static str,
 }
 
+/// One installs at a time: steps run beside each other, and apt does not wait for its own locks. The end-to-end tests have the same.
+const APT_LOCK: &str = "/tmp/gestalt-apt.lock";
+
 /// That all files are there; installs the packages of those that are not.
 ///
 /// # Errors
@@ -20,9 +23,9 @@ pub fn ensure(needed: &[Needed]) -> Result<(), String> {
         return Ok(());
     }
     println!("installing Debian's {}", packages.join(", "));
-    let _ = Run::new("apt-get", &["update", "-qq"]).show();
-    let install = ["install", "-y", "-qq", "--no-install-recommends"];
-    let installed = Run::new("apt-get", &[&install[..], &packages].concat())
+    let _ = Run::new("flock", &[APT_LOCK, "apt-get", "update", "-qq"]).show();
+    let install = [APT_LOCK, "apt-get", "install", "-y", "-qq", "--no-install-recommends"];
+    let installed = Run::new("flock", &[&install[..], &packages].concat())
         .env("DEBIAN_FRONTEND", "noninteractive")
         .show();
     let packages = missing(needed);

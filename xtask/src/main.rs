@@ -12,6 +12,7 @@ mod counts;
 mod cuda;
 mod debian;
 mod excerpt;
+mod lanes;
 mod liberasurecode;
 mod measure;
 mod run;
@@ -20,7 +21,8 @@ mod steps;
 use std::process::ExitCode;
 
 use clock::Took;
-use steps::{ASIDE, QUICK, STEPS, Step};
+use lanes::Beside;
+use steps::{ASIDE, Lane, QUICK, STEPS, Step};
 
 const USAGE: &str = "\
 usage:
@@ -79,19 +81,58 @@ fn list() -> Result<(), String> {
 
 fn test(names: &[&str]) -> Result<(), String> {
     let chosen = choose(names)?;
-    let (mut failed, mut table) = (Vec::new(), Vec::new());
+    let mut report = Report::default();
     let ((), all) = Took::by(|| {
-        for step in &chosen {
-            let (result, took) = run_step(step);
-            table.push((step.name, took));
-            failed.extend(result.err().map(|reason| format!("{}: {reason}", step.name)));
-        }
+        // Who names steps wants them one after the other.
+        if names.is_empty() { in_lanes(&chosen, &mut report) } else { report.run(&chosen) }
     });
-    println!("\n{:<12} {:>8} {:>10} {:>10}", "seconds", "wall", "compiling", "processor");
-    table.push(("all", all));
-    table.iter().for_each(|(name, took)| println!("{name:<12} {took}"));
-    println!("\nsteps: {} passed, {} failed", chosen.len() - failed.len(), failed.len());
-    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+    report.end(all)
+}
+
+/// What has to be there first, then the steps that wait, with those that compute beside them.
+fn in_lanes(steps: &[&Step], report: &mut Report) {
+    let of = |lane| -> Vec<&Step> { steps.iter().copied().filter(|step| step.lane == lane).collect() };
+    report.run(&of(Lane::First));
+    report.check("end-to-end tests", steps::build_end_to_end());
+    match Beside::begin(&of(Lane::Beside)) {
+        Ok(beside) => {
+            report.run(&of(Lane::Timed));
+            report.check("beside", beside.end());
+        }
+        Err(reason) => report.check("beside", Err(reason)),
+    }
+}
+
+/// How steps went.
+#[derive(Default)]
+struct Report {
+    table: Vec<(&'static str, Took)>,
+    failed: Vec<String>,
+}
+
+impl Report {
+    fn run(&mut self, steps: &[&Step]) {
+        for step in steps {
+            let (result, took) = run_step(step);
+            self.table.push((step.name, took));
+            self.check(step.name, result);
+        }
+    }
+
+    fn check(&mut self, name: &str, result: Result<(), String>) {
+        self.failed.extend(result.err().map(|reason| format!("{name}: {reason}")));
+    }
+
+    fn end(self, all: Took) -> Result<(), String> {
+        println!("\n{:<12} {:>8} {:>10} {:>10}", "seconds", "wall", "compiling", "processor");
+        self.table.iter().chain([&("all", all)]).for_each(|(name, took)| println!("{name:<12} {took}"));
+        if self.failed.is_empty() {
+            println!("\nall steps passed");
+            return Ok(());
+        }
+        println!("\n{} failed", self.failed.len());
+        Err(self.failed.join("\n"))
+    }
 }
 
 /// All steps but those aside, or the named ones in the order of the list, or the quick ones.

@@ -1,10 +1,13 @@
 //! The steps of `cargo xtask test`, in order: the quick ones first.
 
+use std::fs;
+use std::sync::OnceLock;
+
 use crate::built::Built;
 use crate::ceph;
 use crate::cuda;
 use crate::debian::{self, Needed};
-use crate::run::Run;
+use crate::run::{Run, root};
 
 /// A named part of the tests.
 pub struct Step {
@@ -12,57 +15,93 @@ pub struct Step {
     pub name: &'static str,
     /// One line.
     pub about: &'static str,
+    /// What may be done at the same time.
+    pub lane: Lane,
     /// Does it.
     pub run: fn() -> Result<(), String>,
 }
 
+/// What a step does with two cores, where all steps are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Builds what the others need: it goes first, and alone.
+    First,
+    /// Computes, whenever nobody else wants the cores: no clock decides what comes of it.
+    Beside,
+    /// Waits for processes more than it computes, and they have deadlines.
+    Timed,
+}
+
 /// All of them.
 pub const STEPS: &[Step] = &[
-    Step { name: "format", about: "the code is formatted", run: format },
-    Step { name: "clippy", about: "no warnings anywhere", run: clippy },
-    Step { name: "docs", about: "the documentation builds without warnings", run: docs },
-    Step { name: "unit", about: "unit, property and scenario tests of all crates", run: unit },
+    Step { name: "format", about: "the code is formatted", lane: Lane::First, run: format },
+    Step { name: "clippy", about: "no warnings anywhere", lane: Lane::Beside, run: clippy },
+    Step { name: "docs", about: "the documentation builds without warnings", lane: Lane::Beside, run: docs },
+    Step {
+        name: "unit",
+        about: "unit, property and scenario tests of all crates",
+        lane: Lane::First,
+        run: unit,
+    },
     Step {
         name: "peers",
         about: "chunks are exchanged with the real ISA-L and Jerasure (installs what they need)",
+        lane: Lane::Beside,
         run: peers,
     },
     Step {
         name: "arm",
         about: "the codec's tests on an emulated 64-bit ARM processor (installs what they need)",
+        lane: Lane::Beside,
         run: arm,
     },
     Step {
         name: "cuda",
         about: "the codec for cards: its kernels on an emulated card, and compiled by the real NVRTC (installs what they need)",
+        lane: Lane::Beside,
         run: cuda::test,
     },
     Step {
         name: "ceph",
         about: "Ceph's plugin in a cluster of real daemons, and its chunks beside those of isa and jerasure (installs Ceph)",
+        lane: Lane::Timed,
         run: ceph::test,
     },
-    Step { name: "sim", about: "the simulator, with seeds from the commit", run: sim },
+    Step { name: "sim", about: "the simulator, with seeds from the commit", lane: Lane::Beside, run: sim },
     Step {
         name: "planted",
         about: "the simulator finds every planted bug within its budget, and a scrub finds damaged memory",
+        lane: Lane::Beside,
         run: planted,
     },
-    Step { name: "commands", about: "the command line does what the architecture promises", run: commands },
-    Step { name: "etcd", about: "a cluster whose map lives in a real etcd, which is hurt too", run: etcd },
+    Step {
+        name: "commands",
+        about: "the command line does what the architecture promises",
+        lane: Lane::Timed,
+        run: commands,
+    },
+    Step {
+        name: "etcd",
+        about: "a cluster whose map lives in a real etcd, which is hurt too",
+        lane: Lane::Timed,
+        run: etcd,
+    },
     Step {
         name: "conformance",
         about: "clients, suites and a load generator that others wrote, against a real cluster; their history checker against ours",
+        lane: Lane::Timed,
         run: conformance,
     },
     Step {
         name: "chaos",
         about: "real processes killed, stopped and restarted under recorded load",
+        lane: Lane::Timed,
         run: chaos,
     },
     Step {
         name: "chaos-net",
         about: "slices of chaos between network namespaces: partitions, loss, delay, corruption, leaders and etcd killed; the samples of the documents as they stand there (needs root)",
+        lane: Lane::Timed,
         run: chaos_net,
     },
 ];
@@ -71,20 +110,32 @@ pub const STEPS: &[Step] = &[
 pub const ASIDE: &[Step] = &[Step {
     name: "miri",
     about: "the arena, the index and the chunks of the store, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
+    lane: Lane::First,
     run: miri,
 }];
 
 /// What is worth running before every commit: minutes where everything is built.
 pub const QUICK: &[Step] = &[
-    Step { name: "format", about: "the code is formatted", run: format },
-    Step { name: "clippy", about: "no warnings anywhere", run: clippy },
+    Step { name: "format", about: "the code is formatted", lane: Lane::First, run: format },
+    Step { name: "clippy", about: "no warnings anywhere", lane: Lane::Beside, run: clippy },
     Step {
         name: "tidy",
         about: "lengths, methods, import circles, layers, words, names of files in documents",
+        lane: Lane::First,
         run: tidy,
     },
-    Step { name: "libraries", about: "the unit tests within the libraries", run: libraries },
-    Step { name: "slice", about: "a slice of the simulator, with seeds from the commit", run: slice },
+    Step {
+        name: "libraries",
+        about: "the unit tests within the libraries",
+        lane: Lane::First,
+        run: libraries,
+    },
+    Step {
+        name: "slice",
+        about: "a slice of the simulator, with seeds from the commit",
+        lane: Lane::First,
+        run: slice,
+    },
 ];
 
 fn format() -> Result<(), String> {
@@ -294,14 +345,51 @@ const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
 const CHAOS: &[&str] = &["chaos", "chaos_objects"];
 const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 
-/// These start `gestalt local`, so the binary has to be there first: the one that is built for `cli`'s own tests. One at a time:
-/// they share two cores.
+/// These start `gestalt local`, with the binary that is built for `cli`'s own tests. One at a time: they share two cores.
 fn end_to_end(modules: &[&str]) -> Result<(), String> {
-    let what = ["test", "--quiet", "--workspace", "--features", LINTED, "--test", "e2e"];
-    Run::cargo(&[&what[..], &["--test", WITH_BINARY, "--no-run"]].concat()).builds()?;
+    let EndToEnd { tests, gestalt } = EndToEnd::built()?;
     let modules: Vec<String> = modules.iter().map(|module| format!("{module}::")).collect();
     let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
-    Run::cargo(&[&what[..], &["--", "--nocapture", "--test-threads=1"], &modules[..]].concat()).show()
+    Run::new(tests, &[&["--quiet", "--nocapture", "--test-threads=1"], &modules[..]].concat())
+        .env("GESTALT_BIN", gestalt)
+        .env("CARGO_MANIFEST_DIR", &path_of("crates/e2e"))
+        .within(&root().join("crates/e2e"))
+        .show()
+}
+
+/// The end-to-end tests, and the binary that they start.
+struct EndToEnd {
+    tests: String,
+    gestalt: String,
+}
+
+impl EndToEnd {
+    /// Built once, and copied: other steps build a `gestalt` with other features at the same time.
+    fn built() -> Result<&'static Self, String> {
+        static BUILT: OnceLock<Result<EndToEnd, String>> = OnceLock::new();
+        BUILT.get_or_init(Self::build).as_ref().map_err(Clone::clone)
+    }
+
+    fn build() -> Result<Self, String> {
+        let what = ["--workspace", "--features", LINTED, "--test", "e2e", "--test", WITH_BINARY];
+        let built = Built::by(&what)?;
+        let gestalt = path_of("target/e2e/gestalt");
+        let failed = |error: std::io::Error| format!("{gestalt}: {error}");
+        fs::create_dir_all(root().join("target/e2e")).map_err(failed)?;
+        // Not over the former one, which something may run.
+        let _ = fs::remove_file(&gestalt);
+        fs::copy(built.binary("gestalt")?, &gestalt).map_err(failed)?;
+        Ok(Self { tests: built.test("e2e")?.to_owned(), gestalt })
+    }
+}
+
+/// Builds what the steps of end-to-end tests run.
+pub fn build_end_to_end() -> Result<(), String> {
+    EndToEnd::built().map(|_| ())
+}
+
+fn path_of(name: &str) -> String {
+    root().join(name).display().to_string()
 }
 
 #[cfg(test)]

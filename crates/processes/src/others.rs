@@ -46,10 +46,13 @@ pub fn ensure_package(file: &Path, package: &str) -> Result<(), String> {
     install(package)
 }
 
+/// One installs at a time, also of those that `cargo xtask test` runs beside these.
+const APT_LOCK: &str = "/tmp/gestalt-apt.lock";
+
 fn install(package: &str) -> Result<(), String> {
-    let _ = show(Command::new("apt-get").args(["update", "-qq"]));
-    let install = ["install", "-y", "-qq", "--no-install-recommends", package];
-    show(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(install))
+    let _ = show(Command::new("flock").args([APT_LOCK, "apt-get", "update", "-qq"]));
+    let install = [APT_LOCK, "apt-get", "install", "-y", "-qq", "--no-install-recommends", package];
+    show(Command::new("flock").env("DEBIAN_FRONTEND", "noninteractive").args(install))
 }
 
 fn is_on_path(program: &str) -> bool {

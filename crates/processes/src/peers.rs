@@ -76,6 +76,15 @@ pub fn valkey() -> Result<Peer, String> {
     titled(program)
 }
 
+/// Debian's redis: there in a moment, where a release takes minutes to build.
+///
+/// # Errors
+/// One line if it cannot be had.
+pub fn redis() -> Result<Peer, String> {
+    ensure_program("redis-server", "redis-server")?;
+    titled(PathBuf::from("redis-server"))
+}
+
 /// With the name and version that the program says itself.
 fn titled(program: PathBuf) -> Result<Peer, String> {
     let output = Command::new(&program).arg("--version").output();

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::binary::binary;
 use crate::local_cluster::{LocalCluster, Options};
-use crate::peers;
+use crate::peers::{self, Peer};
 
 /// Longest wait for a server's first answer.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -109,7 +109,18 @@ impl Server {
     /// # Errors
     /// One line if it cannot be had, does not start, or is not followed.
     pub fn valkey(replicas: usize) -> Result<Self, String> {
-        let peer = peers::valkey()?;
+        Self::replicated(peers::valkey()?, replicas)
+    }
+
+    /// The same of whatever is at hand that speaks so, for tests: nothing is measured.
+    ///
+    /// # Errors
+    /// As [`Server::valkey`].
+    pub fn redis(replicas: usize) -> Result<Self, String> {
+        Self::replicated(peers::redis()?, replicas)
+    }
+
+    fn replicated(peer: Peer, replicas: usize) -> Result<Self, String> {
         let address = free_address()?;
         let mut children = Children(vec![start_valkey(&peer.program, address, None)?]);
         for _ in 0..replicas {

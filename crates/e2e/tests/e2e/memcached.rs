@@ -22,7 +22,7 @@ mod golden;
 /// The version that all of this is about.
 const REFERENCE: &str = "memcached 1.6.45";
 /// Silence after which a server has said all that it will.
-const QUIET: Duration = Duration::from_millis(150);
+const QUIET: Duration = Duration::from_millis(50);
 /// The same while it has said less than is expected.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longest that one file of the suite may take.

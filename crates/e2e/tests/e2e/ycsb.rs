@@ -52,7 +52,7 @@ fn ycsb_finds_its_records_in_sharded_memcacheds() {
 
 #[test]
 fn ycsb_waits_for_replicas() {
-    let servers = Server::valkey(1).unwrap();
+    let servers = Server::redis(1).unwrap();
     for wait in [0, 1] {
         serves(&target(&[&servers], Protocol::Redis { wait }, Spread::Sharded));
     }
