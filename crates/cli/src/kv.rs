@@ -81,7 +81,7 @@ enum Action {
         ttl: Option<Duration>,
     },
     /// Remove a key; exit code 1 if it is not there
-    #[command(after_help = "Example: gestalt kv del greeting")]
+    #[command(after_help = "Example: gestalt kv del greeting", visible_alias = "delete")]
     Del {
         /// The key
         key: String,

@@ -215,6 +215,9 @@ fn start_valkey(program: &Path, address: SocketAddr, primary: Option<SocketAddr>
         "no",
         "--dir",
         "/tmp",
+        // A full dump reaches replicas as a file; another server may have left one of the usual name.
+        "--dbfilename",
+        &format!("gestalt-{port}.rdb"),
     ]);
     // By default it waits some seconds for further replicas.
     command.args(["--repl-diskless-sync-delay", "0"]);

@@ -34,4 +34,5 @@ pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{GatherId, ObjectStats, UploadId};
 pub use objects::{NewGather, NewUpload};
 pub use parity::ScrubFinding;
+pub use primary::LostKey;
 pub use rules::{Bug, Rules};

@@ -37,7 +37,8 @@ pub use coordination::processes::{
 pub use coordination::report::CoordinatorStatus;
 pub use http::status::{
     ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
-    LinkStatus, MemoryStatus, NamespaceStatus, NodeStatus, RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    LinkStatus, LostKeyStatus, MemoryStatus, NamespaceStatus, NodeStatus, RepairStatus, RoleLine,
+    ScrubStatus, WrongItem,
 };
 pub use limits::{BUFFER_FLOOR_BYTES, ConnectionLimits};
 pub use node::advertise::Advertise;

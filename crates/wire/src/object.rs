@@ -247,6 +247,8 @@ pub struct Ask {
     pub member: MemberId,
     /// About which objects.
     pub objects: Vec<Asked>,
+    /// Whether too few of their chunks are left, as who asks has found.
+    pub lost: bool,
 }
 
 /// An object that is asked about.

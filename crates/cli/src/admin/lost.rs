@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use server::LostKeyStatus;
 use types::{
-    AdminAnswer, AdminCommand, BadCatalog, ClusterMap, LossPolicy, MAX_SLOT_BITS, MemberId, Name, NodeId,
-    PoolSlots, RoleStatus, Slot, SlotRange,
+    AdminAnswer, AdminCommand, BadCatalog, Catalog, ClusterMap, LossPolicy, MAX_SLOT_BITS, MemberId, Name,
+    NodeId, PoolSlots, RoleStatus, Slot, SlotRange,
 };
 
 use super::{Expect, Target, ask};
@@ -34,9 +35,16 @@ pub struct LostArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Action {
-    /// The slots whose data is lost
-    #[command(after_help = "Example: gestalt lost list -o json")]
-    List,
+    /// The slots whose data is lost, and the keys of long values of which too few chunks are left
+    ///
+    /// Such a key is known once a holder that gets its chunks anew, or a client that reads it, has found that; some hundreds a node.
+    /// A write or a deletion of the key ends it.
+    #[command(after_help = "Examples:\n  gestalt lost list -o json\n  gestalt lost list --keys -o json")]
+    List {
+        /// Only the keys of long values
+        #[arg(long)]
+        keys: bool,
+    },
     /// Give up what is lost in some slots: they begin anew, empty, served and protected
     ///
     /// A data role is given up as a whole: all of its slots, also if only some of them are named. A role whose last primary may
@@ -104,7 +112,7 @@ fn range(text: &str) -> Result<SlotRange, String> {
 pub async fn run(args: &LostArgs) -> Result<(), Exit> {
     let target = &args.target;
     match &args.action {
-        Action::List => list(target).await,
+        Action::List { keys } => list(target, *keys).await,
         Action::Accept { slots, yes, pool, namespace, .. } => {
             let slots = slots.clone().map_or_else(|| vec![ALL], |slots| slots.0);
             let meant = Meant { pool: pool.clone(), slots, namespace: namespace.clone() };
@@ -189,14 +197,48 @@ fn kind(map: &ClusterMap, member: MemberId) -> (&'static str, Vec<NodeId>) {
     (if is_accepted { "accepted" } else { "lost" }, former.map(|host| host.node).into_iter().collect())
 }
 
-async fn list(target: &Target) -> Result<(), Exit> {
-    let lines = lines(&target.survey().await?.map);
+async fn list(target: &Target, only_keys: bool) -> Result<(), Exit> {
+    let survey = target.survey().await?;
+    let keys: Vec<KeyLine> =
+        survey.lost_keys().into_iter().map(|lost| KeyLine::of(&survey.map.catalog, lost)).collect();
+    let lines = if only_keys { Vec::new() } else { lines(&survey.map) };
     match target.output {
+        Format::Json if only_keys => output::print_json(&keys),
         Format::Json => output::print_json(&lines),
-        Format::Table if lines.is_empty() => output::print("nothing is lost\n"),
-        Format::Table => output::print(&table(&lines)),
+        Format::Table if lines.is_empty() && keys.is_empty() => output::print("nothing is lost\n"),
+        Format::Table => {
+            let slots = if lines.is_empty() { String::new() } else { table(&lines) };
+            let keys = if keys.is_empty() { String::new() } else { table_of_keys(&keys) };
+            let gap = if slots.is_empty() || keys.is_empty() { "" } else { "\n" };
+            output::print(&format!("{slots}{gap}{keys}"));
+        }
     }
     Ok(())
+}
+
+/// A key whose value has too few chunks left.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct KeyLine {
+    namespace: String,
+    /// Bytes that are no printable ASCII as `\xNN`.
+    key: String,
+    value_bytes: u64,
+}
+
+impl KeyLine {
+    fn of(catalog: &Catalog, lost: LostKeyStatus) -> Self {
+        let LostKeyStatus { namespace, key, value_bytes } = lost;
+        let known = catalog.namespace(namespace).map(|known| known.name.to_string());
+        Self { namespace: known.unwrap_or_else(|| format!("#{}", namespace.0)), key, value_bytes }
+    }
+}
+
+fn table_of_keys(lines: &[KeyLine]) -> String {
+    let mut table = Table::new(&["namespace", "key", "bytes"]);
+    for KeyLine { namespace, key, value_bytes } in lines {
+        table.row(vec![namespace.clone(), key.clone(), value_bytes.to_string()]);
+    }
+    table.render()
 }
 
 fn table(lines: &[Line]) -> String {

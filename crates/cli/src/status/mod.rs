@@ -15,6 +15,7 @@ use clap::Args;
 use cluster::Codes;
 use cluster::health::Assessment;
 use serde::Serialize;
+use server::LostKeyStatus;
 use types::{Catalog, ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, RepairSettings};
 
 use self::elected::Elected;
@@ -75,6 +76,8 @@ struct Status {
     bytes_at_risk: u64,
     /// Data roles in such groups whose nodes do not answer.
     roles_at_risk_unknown: usize,
+    /// Keys whose values in chunks are lost, as far as that was found.
+    lost_keys: Vec<LostKeyStatus>,
     draining_nodes: Vec<NodeId>,
     /// If the coordinator is elected over etcd: how that goes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +119,7 @@ pub async fn run(args: &StatusArgs) -> Result<(), Exit> {
         (Format::Table, true) => output::print(&Memory::of(&status.nodes).text()),
         (Format::Json, true) => output::print_json(&Memory::of(&status.nodes)),
     }
-    verdict(&status.assessment, survey.age)
+    verdict(&status.assessment, status.lost_keys.len(), survey.age)
 }
 
 fn tell_formless(format: Format, formless: &Formless) -> Result<(), Exit> {
@@ -152,6 +155,7 @@ fn gather(survey: &Survey) -> Status {
         coordinator: Elected::of(nodes),
         repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(nodes) },
         assessment: survey.assessment.clone(),
+        lost_keys: survey.lost_keys(),
         coordinator_age_seconds: survey.coordinator_age_seconds(),
         lease_seconds: Duration::from_micros(survey.age.lease_us).as_secs_f64(),
         unheard: (!survey.age.is_fresh()).then(|| survey::unheard(survey.age)),

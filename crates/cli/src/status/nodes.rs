@@ -8,8 +8,8 @@ use client::fetch_json;
 use cluster::health::{Fullness, Word};
 use serde::Serialize;
 use server::{
-    BoundListener, ClusterStatus, DataRoleStatus, EtcdStatus, MemoryUse, NamespaceStatus, NodeStatus,
-    RepairStatus, ScrubStatus,
+    BoundListener, ClusterStatus, DataRoleStatus, EtcdStatus, LostKeyStatus, MemoryUse, NamespaceStatus,
+    NodeStatus, RepairStatus, ScrubStatus,
 };
 use store::Category;
 use types::{ClusterMap, MemberId, NodeId, NodeInfo, RoleStatus};
@@ -75,6 +75,9 @@ pub struct NodeReport {
     /// What the items of each namespace take that it serves, if the node answered.
     #[serde(skip)]
     pub namespaces: Vec<NamespaceStatus>,
+    /// Keys that it serves whose long values are lost, if the node answered.
+    #[serde(skip)]
+    pub lost_keys: Vec<LostKeyStatus>,
     /// What its data roles hold, if the node answered.
     #[serde(skip)]
     pub roles: Vec<DataRoleStatus>,
@@ -192,6 +195,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         memory: answer.map(|status| status.memory.resident),
         etcd: answer.and_then(|status| status.etcd.clone()),
         namespaces: answer.map(|status| status.namespaces.clone()).unwrap_or_default(),
+        lost_keys: answer.map(|status| status.lost_keys.clone()).unwrap_or_default(),
         roles: answer.map(|status| status.data_roles.clone()).unwrap_or_default(),
     }
 }

@@ -72,6 +72,10 @@ fn slots(status: &Status) -> String {
             text.push_str(&format!("{what}: slots {}\n", words::slot_range(range)));
         }
     }
+    if !status.lost_keys.is_empty() {
+        let keys = words::count(status.lost_keys.len(), "long value", "long values");
+        text.push_str(&format!("lost: {keys} (`gestalt lost list` names them)\n"));
+    }
     text
 }
 

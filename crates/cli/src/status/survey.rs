@@ -6,7 +6,7 @@ use std::time::Duration;
 use client::{HttpError, fetch_json};
 use cluster::health::{Age, Assessment, Health, Knowledge, Word};
 use serde::{Deserialize, Serialize};
-use server::{CoordinatorReport, GatheredReport, NodeStatus};
+use server::{CoordinatorReport, GatheredReport, LostKeyStatus, NodeStatus};
 use types::{ClusterMap, Forming, NodeId};
 
 use super::nodes::{self, NodeReport};
@@ -112,8 +112,21 @@ impl Survey {
         }
         let age = age(source, &nodes);
         let words: BTreeMap<NodeId, Word> = nodes.iter().map(|node| (node.node, node.word())).collect();
-        let assessment = Knowledge { map: &map, age, nodes: &words }.assess();
+        let mut assessment = Knowledge { map: &map, age, nodes: &words }.assess();
+        if nodes.iter().any(|node| !node.lost_keys.is_empty()) {
+            // Of that the map says nothing: too few chunks of a value may be left where no role is lost.
+            assessment.health = Health::Lost;
+        }
         Self { map, nodes, age, assessment }
+    }
+
+    /// Keys whose values in chunks are lost, as far as the nodes that answer have found.
+    pub fn lost_keys(&self) -> Vec<LostKeyStatus> {
+        let mut all: Vec<LostKeyStatus> =
+            self.nodes.iter().flat_map(|node| &node.lost_keys).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// Seconds since a coordinator was heard by anybody who answers; none = never.

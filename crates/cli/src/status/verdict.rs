@@ -11,13 +11,14 @@ use crate::words::{self, count, one_or};
 ///
 /// # Errors
 /// `Degraded` where something is to be done or to be found out, `AtRisk` where data is lost, may be lost next, or is out of reach.
-pub fn verdict(found: &Assessment, age: Age) -> Result<(), Exit> {
+pub fn verdict(found: &Assessment, lost_keys: usize, age: Age) -> Result<(), Exit> {
     match found.health {
         Health::Ok => Ok(()),
         Health::Full => full(found),
         Health::Degraded => Err(Exit::Degraded(degraded(found))),
         Health::Forming | Health::Unknown => Err(Exit::Degraded(unknown(found, age))),
         Health::AtRisk | Health::Unavailable => Err(Exit::AtRisk(at_risk(found, age))),
+        Health::Lost if found.lost_slots.is_empty() => Err(Exit::AtRisk(lost_values(lost_keys))),
         Health::Lost => Err(Exit::AtRisk(lost(found))),
     }
 }
@@ -105,6 +106,15 @@ fn beyond_repair(beyond: &Loss) -> String {
     )
 }
 
+fn lost_values(keys: usize) -> String {
+    format!(
+        "{} {} lost: too few chunks are left, and reads get SERVER_ERROR lost: see `gestalt lost list`; write them anew or delete \
+         them",
+        count(keys, "long value", "long values"),
+        one_or(keys, "is", "are")
+    )
+}
+
 fn lost(found: &Assessment) -> String {
     format!(
         "data is lost in {}: requests for it get SERVER_ERROR: see `gestalt lost list`; `gestalt lost accept` makes its slots \
@@ -144,7 +154,7 @@ mod tests {
     }
 
     fn told(found: &Assessment, age: Age) -> (u8, String) {
-        match verdict(found, age) {
+        match verdict(found, 0, age) {
             Ok(()) => (0, String::new()),
             Err(Exit::Degraded(text)) => (3, text),
             Err(Exit::AtRisk(text)) => (4, text),

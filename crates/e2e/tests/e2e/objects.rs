@@ -114,3 +114,52 @@ fn a_file_is_a_value_and_comes_back_as_a_file() {
     assert_eq!(run(&cluster, &["kv", "get", "file", "--file", &back]).0, 0);
     assert!(std::fs::read(&back).unwrap() == value);
 }
+
+/// Of a value whose owner is left and whose chunks are not the key is named, until something is done about it.
+#[test]
+fn keys_of_which_too_few_chunks_are_left_are_named_until_they_are_written_anew() {
+    let flags = ["--evict", "none", "--restart", "always"].map(str::to_owned).to_vec();
+    let cluster = LocalCluster::start(&Options { memory: "256MiB".to_owned(), flags, ..Options::default() })
+        .expect("a cluster starts");
+    let value = noise(2 << 20);
+    let keys: Vec<String> = (0..24).map(|n| format!("long-{n}")).collect();
+    for key in &keys {
+        assert_eq!(set(&cluster, 0, key, &value), "STORED\r\n");
+    }
+    let listed = || -> Vec<String> {
+        let (_, lines) = json(&cluster, &["lost", "list", "--keys"]);
+        let key = |line: &Value| line["key"].as_str().expect("a key").to_owned();
+        lines.as_array().expect("a list").iter().map(key).collect()
+    };
+    assert_eq!(listed(), Vec::<String>::new());
+    cluster.kill_nodes(&[0, 1, 2]);
+    // The roles that were lost begin anew, with the keys that they had.
+    eventually("accepted", || {
+        run(&cluster, &["lost", "accept", "--all", "--yes"]);
+        let (_, lines) = json(&cluster, &["lost", "list"]);
+        lines == serde_json::json!([]) && json(&cluster, &["status"]).1["protection_achieved"] == 2
+    });
+    eventually("those whose owners are left are named", || !listed().is_empty());
+    let (code, _, error) = run(&cluster, &["status"]);
+    assert!(code != 0 && error.contains("gestalt lost list"), "{code} {error}");
+    assert!(run(&cluster, &["lost", "list"]).1.contains("long-"));
+    eventually("all that cannot be read are named", || {
+        let named = listed();
+        keys.iter().all(|key| {
+            let answer = String::from_utf8_lossy(&get(&cluster, 3, key)).into_owned();
+            (answer == "END\r\n") != named.contains(key)
+                && (answer == "END\r\n" || answer.starts_with("SERVER_ERROR lost"))
+        })
+    });
+    let named = listed();
+    println!("{} of {} keys are named", named.len(), keys.len());
+    for (n, key) in named.iter().enumerate() {
+        if n % 2 == 0 {
+            assert_eq!(set(&cluster, 4, key, &value), "STORED\r\n");
+        } else {
+            let (code, _, error) = run(&cluster, &["kv", "del", key]);
+            assert_eq!((code, error.as_str()), (0, ""));
+        }
+    }
+    eventually("none is named any more", || listed().is_empty() && json(&cluster, &["status"]).0 == 0);
+}

@@ -174,6 +174,7 @@ impl Holder {
             return;
         }
         self.chunks.remove_object(object);
+        self.fill.forget(object);
         self.arriving.forget(|_, of, _| of == object);
         self.early.retain(|(_, chunk)| chunk.put.chunk.object != object);
     }

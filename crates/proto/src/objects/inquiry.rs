@@ -225,7 +225,7 @@ fn ask(
     if objects.is_empty() {
         pass.after = Some(upto);
     } else {
-        scope.send(primary, ObjectMessage::Ask(Ask { owner: pass.owner, member, objects }));
+        scope.send(primary, ObjectMessage::Ask(Ask { owner: pass.owner, member, objects, lost: false }));
     }
     Some(pass)
 }

@@ -67,6 +67,7 @@ use absentees::Absentees;
 use charges::Charges;
 use hand_over::HandOver;
 use lessons::{Lessons, Required};
+pub use objects::LostKey;
 use objects::Objects;
 use parities::Parities;
 use phase::Phase;
@@ -219,6 +220,11 @@ impl Primary {
         }
     }
 
+    /// Keys whose values have too few chunks left.
+    pub(crate) fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
+        self.objects.lost_keys()
+    }
+
     pub(crate) fn memory(&self) -> PrimaryMemory {
         PrimaryMemory {
             log_bytes: self.stream.log_memory_bytes(),
@@ -352,6 +358,14 @@ impl Primary {
 pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
     let Primary { core, phase, objects, .. } = primary;
     Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
+}
+
+/// Too few chunks of these objects are left, as somebody has found.
+pub(crate) fn note_lost(primary: &mut Primary, found: &[Asked]) {
+    let Primary { phase, objects, .. } = primary;
+    if let Some(store) = phase.store() {
+        objects.note_lost(store, found);
+    }
 }
 
 /// A holder short of room names objects that were not read for long: those that may go are evicted.

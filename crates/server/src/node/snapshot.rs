@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::{HostLatencies, HostMemory, HostStats, RoleBytes, ScrubFinding};
+use proto::{HostLatencies, HostMemory, HostStats, LostKey, RoleBytes, ScrubFinding};
 use store::CohortUse;
 use types::{HostId, NamespaceId};
 
@@ -16,6 +16,7 @@ pub(crate) struct WorkerSnapshot {
     pub roles: Vec<RoleBytes>,
     pub namespaces: BTreeMap<NamespaceId, CohortUse>,
     pub scrub_findings: Vec<ScrubFinding>,
+    pub lost_keys: Vec<LostKey>,
     /// Commands of its clients, keys where they have several, without an answer.
     pub open_requests: usize,
     pub buffer_bytes: usize,

@@ -50,7 +50,7 @@ wire_struct!(KeptObject { descriptor, key_hash });
 wire_struct!(Free { owner, term, member, number, objects });
 wire_struct!(Recall { owner, term, number });
 wire_struct!(Heard { owner, term, member, number });
-wire_struct!(Ask { owner, member, objects });
+wire_struct!(Ask { owner, member, objects, lost });
 wire_struct!(Asked { object, key_hash });
 wire_struct!(Verdicts { owner, term, member, verdicts });
 wire_enum!(Verdict { 0 => Open {}, 1 => Committed {}, 2 => Dead {} });

@@ -22,6 +22,8 @@ use mend::{Mend, State};
 
 /// Bytes of chunks that are made at once.
 const MEND_BYTES: u64 = 4 << 20;
+/// Objects of one Ask.
+const TOLD_AT_ONCE: usize = 256;
 /// Numbers of messages of fills have this bit, and the role of who is filled above the count.
 pub(super) const FILL_BIT: u64 = 1 << 63;
 const ROLE_SHIFT: u32 = 55;
@@ -43,6 +45,8 @@ pub(super) struct Fill {
     numbers: u64,
     /// Chunks of committed objects that nobody has any more.
     lost: BTreeMap<ChunkId, ListedChunk>,
+    /// When owners were last told of these.
+    told: Time,
     got: u64,
 }
 
@@ -66,7 +70,7 @@ struct Listing {
 impl Fill {
     pub(super) fn new(member: MemberId) -> Self {
         let (todo, mends, lost) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        Self { member, appointment: None, todo, mends, numbers: 0, lost, got: 0 }
+        Self { member, appointment: None, todo, mends, numbers: 0, lost, told: Time(0), got: 0 }
     }
 
     /// What the view wants of this holder.
@@ -137,7 +141,37 @@ impl Fill {
         for number in numbers {
             self.go_on_mending(scope, chunks, number);
         }
+        self.tell_of_lost(scope);
         self.report_if_done(scope);
+    }
+
+    /// Owners are told of what is lost, so that its keys can be named; they answer what has become of it.
+    fn tell_of_lost(&mut self, scope: &mut Scope<'_>) {
+        let now = scope.now.time;
+        if self.lost.is_empty() || now < self.tell_at(&scope.timing()) {
+            return;
+        }
+        self.told = now;
+        let mut by_owner: BTreeMap<MemberId, BTreeMap<ObjectId, Asked>> = BTreeMap::new();
+        for ListedChunk { chunk: ChunkId { object, .. }, key_hash, .. } in self.lost.values() {
+            let asked = Asked { object: *object, key_hash: *key_hash };
+            by_owner.entry(object.owner).or_default().insert(*object, asked);
+        }
+        for (owner, objects) in by_owner {
+            let objects: Vec<Asked> = objects.into_values().collect();
+            for objects in objects.chunks(TOLD_AT_ONCE) {
+                tell_owner(scope, Ask { owner, member: self.member, objects: objects.to_vec(), lost: true });
+            }
+        }
+    }
+
+    fn tell_at(&self, timing: &Timing) -> Time {
+        if self.told == Time(0) { Time(0) } else { self.told + timing.ask_us }
+    }
+
+    /// The object is dead, so nothing of it is lost.
+    pub(super) fn forget(&mut self, object: ObjectId) {
+        self.lost.retain(|chunk, _| chunk.object != object);
     }
 
     fn go_on_listing(&mut self, scope: &mut Scope<'_>) {
@@ -294,7 +328,7 @@ impl Fill {
     fn conclude(&mut self, object: ObjectId, verdict: Verdict) {
         if verdict == Verdict::Dead {
             self.todo.retain(|listed| listed.chunk.object != object);
-            self.lost.retain(|chunk, _| chunk.object != object);
+            self.forget(object);
         }
         let ended =
             |mend: &Mend| mend.chunk().object == object && (mend.is_unsolvable() || verdict == Verdict::Dead);
@@ -304,6 +338,7 @@ impl Fill {
             if verdict == Verdict::Committed {
                 tracing::error!(member = %self.member, chunk = %mend.chunk(), "nobody has this chunk: it is lost");
                 self.lost.insert(mend.chunk(), mend.into_listed());
+                self.told = Time(0);
             }
         }
     }
@@ -328,7 +363,8 @@ impl Fill {
         });
         let waits = if self.mends.is_empty() && !self.todo.is_empty() { Some(Time(0)) } else { None };
         let listing = listing.filter(|_| self.left() == 0);
-        mends.chain(listing).chain(waits).min().unwrap_or(Time::NEVER)
+        let tells = (!self.lost.is_empty()).then(|| self.tell_at(timing));
+        mends.chain(listing).chain(waits).chain(tells).min().unwrap_or(Time::NEVER)
     }
 
     /// Time has passed.
@@ -365,8 +401,11 @@ fn list_sources(view: &GroupView, role: RoleIndex, here: HostId) -> VecDeque<(Ro
 }
 
 fn ask_owner(scope: &mut Scope<'_>, member: MemberId, asked: Asked) {
-    let owner = asked.object.owner;
-    if let Some(primary) = scope.primary_of(owner) {
-        scope.send(primary, ObjectMessage::Ask(Ask { owner, member, objects: vec![asked] }));
+    tell_owner(scope, Ask { owner: asked.object.owner, member, objects: vec![asked], lost: false });
+}
+
+fn tell_owner(scope: &mut Scope<'_>, ask: Ask) {
+    if let Some(primary) = scope.primary_of(ask.owner) {
+        scope.send(primary, ObjectMessage::Ask(ask));
     }
 }

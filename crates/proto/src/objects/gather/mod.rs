@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use cluster::Protection;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
-use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, Stripe, Time};
-use wire::object::{Cell, Fetch, Missing, ObjectMessage};
+use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
+use wire::object::{Ask, Asked, Cell, Fetch, Missing, ObjectMessage};
 
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
 use super::scope::Scope;
@@ -140,7 +140,11 @@ impl Gathers {
             Outcome::Failed(failure) => *failure,
             Outcome::Hit(view) if view.object.as_ref().is_some_and(|it| it.descriptor.id == object) => {
                 // It is what it was: others may have come meanwhile who have its chunks.
-                if gather.is_surely_lost(scope) { Failure::Lost } else { return self.go_on(scope, id) }
+                if !gather.is_surely_lost(scope) {
+                    return self.go_on(scope, id);
+                }
+                gather.tell_of_loss(scope);
+                Failure::Lost
             }
             _ => Failure::Replaced,
         };
@@ -379,6 +383,16 @@ impl Gather {
             scope.want_view(group);
         }
         is_told
+    }
+
+    /// The owner is told that too few chunks are left, so that the key can be named.
+    fn tell_of_loss(&self, scope: &mut Scope<'_>) {
+        let (object, key_hash) = (self.descriptor.id, self.hash);
+        let member = MemberId { group: object.owner.group, role: RoleIndex(0) };
+        let ask = Ask { owner: object.owner, member, objects: vec![Asked { object, key_hash }], lost: true };
+        if let Some(primary) = scope.primary_of(object.owner) {
+            scope.send(primary, ObjectMessage::Ask(ask));
+        }
     }
 
     /// Whether nothing has come for too long that was to come.

@@ -6,19 +6,23 @@
 
 mod asked;
 mod cold;
+mod lost;
 mod pins;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use store::Item;
+use store::{DataStore, Item};
 use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Unpin, Want};
 use types::{Descriptor, KeyHash, NamespaceId, ObjectId, Time};
 use wire::descriptor::descriptor_of;
+use wire::object::Asked;
 
 use super::Core;
 use crate::objects::names::Errand;
 use crate::outbox::Context;
+pub use lost::LostKey;
+use lost::LostKeys;
 use pins::Pins;
 
 /// See the module.
@@ -33,6 +37,7 @@ pub(super) struct Objects {
     /// Those whose records are on their way.
     committing: BTreeSet<ObjectId>,
     pins: Pins,
+    lost: LostKeys,
 }
 
 /// What a record does to objects once it is committed.
@@ -122,10 +127,14 @@ impl Objects {
             self.committing.remove(&descriptor.id);
             context.out.errands.push_back(Errand::keep(owner, term, descriptor, key_hash));
         }
+        if effects.flushed {
+            self.lost.forget_all();
+        }
         if effects.flushed && context.rules.objects().flushes_recall() {
             context.out.errands.push_back(Errand::recall(owner, term));
         }
         for descriptor in effects.freed {
+            self.lost.forget(descriptor.id);
             // Whoever reads it does so to the end.
             let freed = self.pins.free_unless_pinned(descriptor);
             context.out.errands.extend(freed.map(|it| Errand::free(owner, term, it)));
@@ -193,6 +202,16 @@ impl Objects {
         if self.open.is_empty() { Time::NEVER } else { self.open_due }
     }
 
+    /// Somebody has found too few chunks of these.
+    pub(super) fn note_lost(&mut self, store: &DataStore, found: &[Asked]) {
+        self.lost.note(store, found);
+    }
+
+    /// Keys of such.
+    pub(super) fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
+        self.lost.all()
+    }
+
     /// How many ids may still be committed.
     pub(super) fn open_count(&self) -> usize {
         self.open.len()
@@ -207,6 +226,7 @@ impl Objects {
         self.open.len() * size_of::<(ObjectId, Time)>()
             + self.committing.len() * size_of::<ObjectId>()
             + self.pins.memory_bytes()
+            + self.lost.memory_bytes()
     }
 
     /// What holds after every event.

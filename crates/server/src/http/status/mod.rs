@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::health::{Assessment, Fullness};
 use cluster::{Codes, PoolProtection, Protection, worst_off};
-use proto::{RoleBytes, ScrubFinding};
+use proto::{LostKey, RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::{Category, CohortUse};
 use types::{
@@ -87,6 +87,9 @@ pub struct NodeStatus {
     /// What the items of each namespace take that it serves.
     #[serde(default)]
     pub namespaces: Vec<NamespaceStatus>,
+    /// Keys that it serves whose values in chunks are lost, as far as holders and readers have found; some hundreds at most.
+    #[serde(default)]
+    pub lost_keys: Vec<LostKeyStatus>,
     /// Records that not every parity has acknowledged.
     pub uncommitted_records: u64,
     /// Requests without an answer.
@@ -108,6 +111,29 @@ pub struct NamespaceStatus {
     pub items: u64,
     /// Bytes of their slots; parities come on top.
     pub slot_bytes: u64,
+}
+
+/// A key whose value lies in chunks of which too few are left.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LostKeyStatus {
+    /// Whose.
+    pub namespace: NamespaceId,
+    /// What its clients call it; bytes that are no printable ASCII as `\xNN`.
+    pub key: String,
+    /// Bytes of the value.
+    pub value_bytes: u64,
+}
+
+fn lost_keys(workers: &[WorkerSnapshot]) -> Vec<LostKeyStatus> {
+    let status = |lost: &LostKey| LostKeyStatus {
+        namespace: lost.key.namespace(),
+        key: lost.key.client().escape_ascii().to_string(),
+        value_bytes: lost.len,
+    };
+    let mut all: Vec<LostKeyStatus> =
+        workers.iter().flat_map(|worker| &worker.lost_keys).map(status).collect();
+    all.sort();
+    all
 }
 
 /// Of all workers of a node.
@@ -327,6 +353,7 @@ impl NodeStatus {
             repair: RepairStatus::of(shared),
             scrub: ScrubStatus::of(shared, snapshots),
             namespaces: namespaces(snapshots),
+            lost_keys: lost_keys(snapshots),
             data_roles: snapshots.iter().flat_map(|worker| &worker.roles).map(data_role).collect(),
             uncommitted_records: sum(|worker| worker.host.uncommitted_records),
             open_requests: sum(|worker| worker.open_requests as u64),

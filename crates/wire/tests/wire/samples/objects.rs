@@ -27,7 +27,7 @@ structs! {
     Free { owner, term, member, number, objects }
     Recall { owner, term, number }
     Heard { owner, term, member, number }
-    Ask { owner, member, objects }
+    Ask { owner, member, objects, lost }
     Asked { object, key_hash }
     Verdicts { owner, term, member, verdicts }
     Evict { owner, objects }
