@@ -1,14 +1,17 @@
 //! What a node allows its memcached clients: for `serve` and `local`.
 
+use std::time::Duration;
+
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use proto::Timing;
 use server::ConnectionLimits;
 use types::MAX_OBJECT_BYTES;
 
 use crate::config::NodeSettings;
 use crate::exit::Exit;
-use crate::units::Size;
+use crate::units::{Size, duration};
 
 /// Files that a node has open besides its clients' connections: links, listeners, http, those of the runtime.
 const OTHER_FILES: u64 = 512;
@@ -24,6 +27,13 @@ pub struct ClientArgs {
     /// set --striped-above`); in others it is memcached's 1MiB [default: 1GiB]
     #[arg(long, env = "GESTALT_MAX_VALUE", value_name = "SIZE", value_parser = longest_value)]
     pub max_value: Option<Size>,
+    /// A long value that is being written is given up when nothing more of it has come for so long; at least a lease [default: 30
+    /// leases]
+    #[arg(long, env = "GESTALT_WRITE_TIMEOUT", value_name = "TIME", value_parser = duration)]
+    pub write_timeout: Option<Duration>,
+    /// Chunks of which nobody has said for so long what has become of them are asked about; at least a lease [default: 60 leases]
+    #[arg(long, env = "GESTALT_ASK_INTERVAL", value_name = "TIME", value_parser = duration)]
+    pub ask_interval: Option<Duration>,
     /// Answers flush_all with an error, as memcached -F does
     #[arg(long, env = "GESTALT_DISABLE_FLUSH_ALL", value_parser = FalseyValueParser::new())]
     pub disable_flush_all: bool,
@@ -31,8 +41,10 @@ pub struct ClientArgs {
 
 impl From<&NodeSettings> for ClientArgs {
     fn from(settings: &NodeSettings) -> Self {
-        let NodeSettings { max_connections, max_value, disable_flush_all, .. } = *settings;
-        Self { max_connections, max_value, disable_flush_all }
+        let NodeSettings {
+            max_connections, max_value, write_timeout, ask_interval, disable_flush_all, ..
+        } = *settings;
+        Self { max_connections, max_value, write_timeout, ask_interval, disable_flush_all }
     }
 }
 
@@ -49,15 +61,41 @@ impl ClientArgs {
         }
     }
 
+    /// The time-outs of a node under this lease.
+    pub fn timing(self, lease: Duration) -> Timing {
+        let defaults = timing(lease);
+        let of = |asked: Option<Duration>, default_us: u64| match asked {
+            Some(asked) => micros(asked.max(lease)),
+            None => default_us,
+        };
+        Timing {
+            object_deadline_us: of(self.write_timeout, defaults.object_deadline_us),
+            ask_us: of(self.ask_interval, defaults.ask_us),
+            ..defaults
+        }
+    }
+
     /// As flags again, for a child.
     pub fn flags(self) -> Vec<String> {
         let max = self.max_connections.map(|max| format!("--max-connections={max}"));
         let longest = self.max_value.map(|Size(bytes)| format!("--max-value={bytes}"));
+        let time = |flag: &str, time: Option<Duration>| Some(format!("--{flag}={}us", micros(time?)));
         max.into_iter()
             .chain(longest)
+            .chain(time("write-timeout", self.write_timeout))
+            .chain(time("ask-interval", self.ask_interval))
             .chain(self.disable_flush_all.then(|| "--disable-flush-all".to_owned()))
             .collect()
     }
+}
+
+/// All time-outs that follow from this lease.
+pub fn timing(lease: Duration) -> Timing {
+    Timing::from_lease(micros(lease))
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The longest value that is taken from a client.
@@ -96,8 +134,19 @@ mod tests {
 
     #[test]
     fn what_a_child_is_told_is_what_its_parent_was_told() {
-        let all = ClientArgs { max_connections: Some(7), max_value: Some(Size(5)), disable_flush_all: true };
-        assert_eq!(all.flags(), ["--max-connections=7", "--max-value=5", "--disable-flush-all"]);
+        let all = ClientArgs {
+            max_connections: Some(7),
+            max_value: Some(Size(5)),
+            write_timeout: Some(Duration::from_secs(2)),
+            ask_interval: Some(Duration::from_millis(1)),
+            disable_flush_all: true,
+        };
+        let flags =
+            ["--max-connections=7", "--max-value=5", "--write-timeout=2000000us", "--ask-interval=1000us"];
+        assert_eq!(all.flags(), [&flags[..], &["--disable-flush-all"]].concat());
+        let timing = all.timing(Duration::from_secs(1));
+        assert_eq!((timing.object_deadline_us, timing.ask_us), (2_000_000, 1_000_000), "a lease at least");
+        assert_eq!(ClientArgs::default().timing(Duration::from_secs(1)), Timing::default());
         assert_eq!((all.limits().max_connections, all.limits().flush_all), (7, false));
         assert_eq!(all.limits().max_value_bytes, 5);
         assert!(ClientArgs::default().flags().is_empty());

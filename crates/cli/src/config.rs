@@ -142,6 +142,15 @@ settings! {
         #[arg(long, env = "GESTALT_MAX_VALUE", value_name = "SIZE", value_parser = longest_value)]
         #[serde(deserialize_with = "from_text")]
         pub max_value: Option<Size>,
+        /// A long value that is being written is given up when nothing more of it has come for so long; at least a lease [default: 30
+        /// leases]
+        #[arg(long, env = "GESTALT_WRITE_TIMEOUT", value_name = "TIME", value_parser = duration)]
+        #[serde(deserialize_with = "from_text")]
+        pub write_timeout: Option<Duration>,
+        /// Chunks of which nobody has said for so long what has become of them are asked about; at least a lease [default: 60 leases]
+        #[arg(long, env = "GESTALT_ASK_INTERVAL", value_name = "TIME", value_parser = duration)]
+        #[serde(deserialize_with = "from_text")]
+        pub ask_interval: Option<Duration>,
         /// Answers flush_all with an error, as memcached -F does
         #[arg(long, env = "GESTALT_DISABLE_FLUSH_ALL", value_parser = FalseyValueParser::new())]
         pub disable_flush_all: bool,

@@ -10,13 +10,13 @@ use tokio::sync::mpsc;
 use types::{ClusterId, Forming, NodeId, Profile};
 
 use crate::advertise::pages_beside;
+use crate::clients::timing;
 use crate::endpoint::COORDINATOR_HTTP_PORT;
 use crate::exit::Exit;
 use crate::local::Plan;
 use crate::log;
 use crate::output;
 use crate::process::{die_with, told_to_stop};
-use crate::serve::timing;
 use crate::settings::{DEFAULT_LEASE, OnLoss, check_lease};
 use crate::units::{address, duration};
 

@@ -2,10 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
-use proto::Timing;
 use server::{Coordination, CoordinatorAddress, Node, NodeConfig, NodeExit};
 use types::{ClusterId, Entry, NodeId};
 
@@ -126,7 +124,7 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         eviction: settings.evict.unwrap_or_default().into(),
         scheduling: settings.scheduling.unwrap_or_default().into(),
         zone: settings.zone.unwrap_or_default(),
-        timing: timing(lease),
+        timing: clients.timing(lease),
         limits: clients.limits(),
         ..NodeConfig::with(NodeId(node), coordinator)
     })
@@ -157,11 +155,6 @@ fn cluster_id(text: &str) -> Result<ClusterId, Exit> {
         Exit::Usage(format!("--cluster '{text}' is not a number: with embedded://... give the cluster's id"))
     })?;
     Ok(ClusterId(id))
-}
-
-/// The protocol's time-outs for a lease.
-pub fn timing(lease: Duration) -> Timing {
-    Timing::from_lease(u64::try_from(lease.as_micros()).unwrap_or(u64::MAX))
 }
 
 fn check_memory(memory: Size) -> Result<(), Exit> {

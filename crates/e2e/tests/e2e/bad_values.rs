@@ -14,15 +14,17 @@ use crate::support::{LeftOver, PATIENCE, connect, flush, within};
 const LEASE: Duration = Duration::from_secs(1);
 /// A request waits for so many leases for its turn.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// An open id ends after 30 leases, and holders ask about what they know nothing of twice, every 60.
-const ASKED_BY: Duration = Duration::from_secs(150);
+/// An open id ends after the first, and holders ask about what they know nothing of twice, each time after the second.
+const TIMES: [&str; 4] = ["--write-timeout", "5s", "--ask-interval", "3s"];
+const ASKED_BY: Duration = Duration::from_secs(11);
 /// A stripe of three chunks, a row of it, and a value of two stripes and a half.
 const STRIPE: usize = 3 << 20;
 const ROW: usize = 3 * 64 * 1024;
 const LEN: usize = 5 * STRIPE / 2;
 
 fn start(memory: &str) -> LocalCluster {
-    let options = Options { lease: LEASE, memory: memory.to_owned(), ..Options::default() };
+    let mut options = Options { lease: LEASE, memory: memory.to_owned(), ..Options::default() };
+    options.flags.extend(TIMES.map(str::to_owned));
     LocalCluster::start(&options).expect("a cluster starts")
 }
 

@@ -50,7 +50,7 @@ use crate::latency::HostLatencies;
 use crate::objects::Objects;
 use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
-use crate::primary::{LostKey, Primary, Question};
+use crate::primary::{self, LostKey, Primary, Question};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
@@ -427,7 +427,7 @@ impl Host {
 
     /// Keys of primaries here whose values have too few chunks left, as far as anybody has found.
     pub fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
-        self.members.primaries().all().values().flat_map(Primary::lost_keys)
+        self.members.primaries().all().values().flat_map(primary::lost_keys)
     }
 
     /// What requests have waited for.

@@ -220,11 +220,6 @@ impl Primary {
         }
     }
 
-    /// Keys whose values have too few chunks left.
-    pub(crate) fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
-        self.objects.lost_keys()
-    }
-
     pub(crate) fn memory(&self) -> PrimaryMemory {
         PrimaryMemory {
             log_bytes: self.stream.log_memory_bytes(),
@@ -366,6 +361,11 @@ pub(crate) fn note_lost(primary: &mut Primary, found: &[Asked]) {
     if let Some(store) = phase.store() {
         objects.note_lost(store, found);
     }
+}
+
+/// Keys whose values have too few chunks left, as far as that was found.
+pub(crate) fn lost_keys(primary: &Primary) -> impl Iterator<Item = &LostKey> {
+    primary.objects.lost_keys()
 }
 
 /// A holder short of room names objects that were not read for long: those that may go are evicted.
