@@ -184,6 +184,7 @@ mod tests {
             peer: addr,
             memcached: addr,
             http: addr,
+            native: None,
             zone: String::new(),
             alive: true,
         };

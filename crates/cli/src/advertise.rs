@@ -14,6 +14,7 @@ pub fn advertised(settings: &NodeSettings) -> Advertise {
         memcached: settings.advertise_memcached,
         peer: settings.advertise_peer,
         http: settings.advertise_http,
+        native: settings.advertise_native,
         listen: settings.advertise_listen,
     }
 }

@@ -80,6 +80,10 @@ settings! {
         #[arg(long, env = "GESTALT_MEMCACHED", value_name = "ADDR[=NAMESPACE]", value_delimiter = ',')]
         #[serde(deserialize_with = "listeners")]
         pub memcached: Option<Vec<ClientListener>>,
+        /// Where clients of the native protocol connect [default: nowhere]
+        #[arg(long, env = "GESTALT_NATIVE", value_parser = address)]
+        #[serde(deserialize_with = "from_text")]
+        pub native: Option<SocketAddr>,
         /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
         #[arg(long, env = "GESTALT_PEER", value_parser = address)]
         #[serde(deserialize_with = "from_text")]
@@ -105,6 +109,10 @@ settings! {
         #[arg(long, env = "GESTALT_ADVERTISE_HTTP", help_heading = ADVERTISED, value_name = "HOST:PORT", value_parser = address)]
         #[serde(deserialize_with = "from_text")]
         pub advertise_http: Option<SocketAddr>,
+        /// For --native alone, with its port
+        #[arg(long, env = "GESTALT_ADVERTISE_NATIVE", help_heading = ADVERTISED, value_name = "HOST:PORT", value_parser = address)]
+        #[serde(deserialize_with = "from_text")]
+        pub advertise_native: Option<SocketAddr>,
         /// For --listen alone, with its port
         #[arg(long, env = "GESTALT_ADVERTISE_LISTEN", help_heading = ADVERTISED, value_name = "HOST:PORT", value_parser = address)]
         #[serde(deserialize_with = "from_text")]

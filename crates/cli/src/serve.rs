@@ -117,6 +117,7 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         workers: settings.workers.unwrap_or_else(machine::cores),
         memcached,
         bound,
+        native: settings.native,
         peer,
         http: settings.http.unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
         advertise: advertised(&settings),

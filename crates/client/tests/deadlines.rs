@@ -27,6 +27,7 @@ fn map(cluster: u64, version: u64, http: SocketAddr, memcached: SocketAddr) -> C
         peer: memcached,
         memcached,
         http,
+        native: None,
         zone: String::new(),
         alive: true,
     };

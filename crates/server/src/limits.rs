@@ -52,6 +52,12 @@ pub(crate) const BUFFERS_POOLED: usize = 64;
 pub(crate) const CLIENT_OUT_HIGH_BYTES: usize = 256 * 1024;
 /// Reads of one connection in a row before others get their turn.
 pub(crate) const CLIENT_READS_PER_TURN: usize = 8;
+/// Values that one connection of the native protocol sends in pieces at the same time; more of them wait.
+pub(crate) const NATIVE_UPLOADS: usize = 8;
+/// Bytes of such a value that a client may have sent beyond what the host has taken.
+pub(crate) const NATIVE_UPLOAD_WINDOW_BYTES: u64 = 256 * 1024;
+/// Values in chunks that are gathered for one connection of the native protocol at the same time; more of them wait.
+pub(crate) const NATIVE_GATHERS: usize = 8;
 /// What a pending request is taken to weigh besides its value.
 pub(crate) const REQUEST_OVERHEAD_BYTES: usize = 256;
 /// Buffers of one worker are charged to the node's memory in steps of this size.

@@ -22,6 +22,9 @@ pub struct NodeInfo {
     pub memcached: SocketAddr,
     /// Where its metrics and status are.
     pub http: SocketAddr,
+    /// Where clients of the native protocol connect; none = nowhere.
+    #[serde(default)]
+    pub native: Option<SocketAddr>,
     /// Failure domain; empty if none was given.
     pub zone: String,
     /// Whether its lease at the coordinator runs.

@@ -20,6 +20,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("etcd", &[]),
     ("wire", &["types"]),
     ("faces", &["types"]),
+    ("native", &["types"]),
     ("cluster", &["codec", "types"]),
     ("graph", &["codec", "types"]),
     ("store", &["types"]),
@@ -28,9 +29,11 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("codec-c", &["codec", "codec-cuda"]),
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
     ("proto", &["cluster", "codec", "store", "types", "wire"]),
+    ("client-core", &["native", "types"]),
+    ("gestalt", &["client-core", "native", "types"]),
     ("client", &["faces", "types"]),
     ("load", &["client", "types"]),
-    ("server", &["cluster", "codec", "etcd", "faces", "proto", "store", "types", "wire"]),
+    ("server", &["cluster", "codec", "etcd", "faces", "native", "proto", "store", "types", "wire"]),
     (
         "cli",
         &[

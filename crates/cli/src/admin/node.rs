@@ -196,13 +196,15 @@ async fn list(target: &Target) -> Result<(), Exit> {
 }
 
 fn table(reports: &[NodeReport]) -> String {
-    let mut table = Table::new(&["node", "state", "zone", "memcached", "http", "data", "parity", "memory"]);
+    let mut table =
+        Table::new(&["node", "state", "zone", "memcached", "native", "http", "data", "parity", "memory"]);
     for node in reports {
         table.row(vec![
             node.node.0.to_string(),
             node.state.to_owned(),
             if node.zone.is_empty() { "-".to_owned() } else { node.zone.clone() },
             listeners::words(node.memcached, &node.bound),
+            node.native.map_or_else(|| "-".to_owned(), |native| native.to_string()),
             node.http.to_string(),
             node.data_roles.to_string(),
             node.parity_roles.to_string(),

@@ -275,6 +275,7 @@ mod tests {
             peer: address,
             memcached: address,
             http: address,
+            native: None,
             zone: String::new(),
             alive: !lost.contains(&host.node.0),
         };

@@ -52,6 +52,9 @@ pub struct LocalArgs {
     /// `gestalt namespace create`
     #[arg(long, env = "GESTALT_BIND", value_name = "NAMESPACE=PORT", value_delimiter = ',')]
     pub bind: Vec<Bind>,
+    /// Node i listens for clients of the native protocol on this port + i; on any free port if not given
+    #[arg(long, env = "GESTALT_NATIVE", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub native: Option<u16>,
     /// HTTP address (or port) of the coordinator; node i has the port after next: this port + 1 + i
     #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
     pub http: SocketAddr,

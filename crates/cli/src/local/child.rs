@@ -93,6 +93,7 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
         ("--node", node.node.0.to_string()),
         ("--coordinator", format!("embedded://{coordinator}")),
         ("--memcached", node.memcached.to_string()),
+        ("--native", node.native.to_string()),
         // Any free port: the others hear of it from the coordinator.
         ("--peer", "127.0.0.1:0".to_owned()),
         ("--http", node.http.to_string()),

@@ -9,13 +9,14 @@ mod plan;
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use args::LocalArgs;
 use args::Restart;
 use child::{Ended, Running, log_path};
-use client::fetch;
+use client::{fetch, fetch_json};
 use nix::sys::signal::Signal;
 pub use plan::Plan;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use server::{
 };
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use types::ClusterMap;
 
 use crate::coordinator::Coordinator;
 use crate::exit::Exit;
@@ -37,6 +39,8 @@ use crate::progress::Progress;
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// How long nodes may take to stop before they are killed.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
+/// How long a node may take to answer a question.
+const ASK_LIMIT: Duration = Duration::from_secs(1);
 /// How often readiness is asked for.
 const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Orders of operators that may wait.
@@ -133,7 +137,8 @@ impl Cluster {
     /// Until the end of the last node, or of the future.
     async fn live(&mut self, args: &LocalArgs) -> Result<(), Exit> {
         self.wait_until_ready().await?;
-        self.announce(args.output);
+        let map = fetch_json(self.plan.nodes[0].http, "/map", ASK_LIMIT).await;
+        self.announce(args.output, map.ok().as_ref());
         loop {
             tokio::select! {
                 Some(ended) = self.ended.recv() => self.handle_end(&ended, args.restart).await?,
@@ -191,7 +196,7 @@ impl Cluster {
                     log.display()
                 )));
             }
-            if fetch(self.plan.nodes[index].http, "/readyz", Duration::from_secs(1)).await.is_ok() {
+            if fetch(self.plan.nodes[index].http, "/readyz", ASK_LIMIT).await.is_ok() {
                 waiting.pop();
                 continue;
             }
@@ -212,12 +217,13 @@ impl Cluster {
         Exit::Usage(format!("node {} did not start ({}): {reason}", ended.index, ended.status))
     }
 
-    fn announce(&self, format: Format) {
+    fn announce(&self, format: Format, map: Option<&ClusterMap>) {
         #[derive(Serialize)]
         struct Row {
             node: u16,
             pid: u32,
             address: String,
+            native: Option<SocketAddr>,
             bound: Vec<BoundListener>,
             coordinator: String,
             logs: PathBuf,
@@ -227,6 +233,7 @@ impl Cluster {
             node: plan.node.0,
             pid: node.pid,
             address: plan.memcached.to_string(),
+            native: map.and_then(|map| map.node(plan.node)?.native),
             bound: plan.bound.clone(),
             coordinator: coordinator.clone(),
             logs: logs.clone(),
@@ -235,10 +242,11 @@ impl Cluster {
         if format == Format::Json {
             output::print_json(&rows);
         } else {
-            let mut table = Table::new(&["node", "pid", "address"]);
+            let mut table = Table::new(&["node", "pid", "address", "native"]);
             for (row, plan) in rows.iter().zip(&self.plan.nodes) {
                 let addresses = listeners::words(plan.memcached, &plan.bound);
-                table.row(vec![row.node.to_string(), row.pid.to_string(), addresses]);
+                let native = row.native.map_or_else(|| "-".to_owned(), |native| native.to_string());
+                table.row(vec![row.node.to_string(), row.pid.to_string(), addresses, native]);
             }
             output::print(&table.render());
         }

@@ -58,6 +58,8 @@ pub struct NodePlan {
     pub memcached: SocketAddr,
     /// Where those of single namespaces do.
     pub bound: Vec<BoundListener>,
+    /// Where clients of the native protocol connect; port 0 = any free one.
+    pub native: SocketAddr,
     /// Where its status is.
     pub http: SocketAddr,
 }
@@ -138,7 +140,8 @@ impl Plan {
     fn addresses(&self) -> Vec<SocketAddr> {
         let nodes = self.nodes.iter().flat_map(|node| [node.memcached, node.http]);
         let bound = self.nodes.iter().flat_map(|node| node.bound.iter().map(|bound| bound.addr));
-        nodes.chain(bound).chain([self.http]).collect()
+        let native = self.nodes.iter().map(|node| node.native).filter(|native| native.port() != 0);
+        nodes.chain(bound).chain(native).chain([self.http]).collect()
     }
 }
 
@@ -164,18 +167,20 @@ fn node_plan(args: &LocalArgs, node: u16) -> Result<NodePlan, Exit> {
     let port = |base: u16, offset: u16| {
         base.checked_add(offset).filter(|&port| port > 0).ok_or_else(|| {
             Exit::Usage(format!(
-                "port {base} + {offset} is beyond 65535: choose another with --port and --http"
+                "port {base} + {offset} is beyond 65535: choose another with --port, --native and --http"
             ))
         })
     };
     let memcached = SocketAddr::from(([127, 0, 0, 1], port(args.port, node)?));
+    let native = args.native.map_or(Ok(0), |base| port(base, node))?;
+    let native = SocketAddr::from(([127, 0, 0, 1], native));
     let http = SocketAddr::new(args.http.ip(), port(args.http.port(), node + 1)?);
     let bound = |bind: &Bind| {
         let addr = SocketAddr::from(([127, 0, 0, 1], port(bind.port, node)?));
         Ok(BoundListener { addr, namespace: bind.namespace.clone() })
     };
     let bound = args.bind.iter().map(bound).collect::<Result<_, Exit>>()?;
-    Ok(NodePlan { node: NodeId(node), memcached, bound, http })
+    Ok(NodePlan { node: NodeId(node), memcached, bound, native, http })
 }
 
 #[cfg(test)]
@@ -197,8 +202,13 @@ mod tests {
 
     fn plan(nodes: u16, memory: u64) -> Plan {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let node =
-            |id| NodePlan { node: NodeId(id), memcached: address(id), bound: vec![], http: address(id) };
+        let node = |id| NodePlan {
+            node: NodeId(id),
+            memcached: address(id),
+            bound: vec![],
+            native: address(0),
+            http: address(id),
+        };
         Plan {
             profile: Profile::rs(3, 2).unwrap(),
             http: address(1),

@@ -317,6 +317,7 @@ fn map(question: &Question) -> Result<ClusterMap, PlacementError> {
         peer: nowhere,
         memcached: nowhere,
         http: nowhere,
+        native: None,
     };
     Ok(ClusterMap {
         cluster: ClusterId(0),

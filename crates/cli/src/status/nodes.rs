@@ -34,6 +34,8 @@ pub struct NodeReport {
     pub bound: Vec<BoundListener>,
     /// Where its status is.
     pub http: SocketAddr,
+    /// Where clients of the native protocol connect, if it has a listener for them.
+    pub native: Option<SocketAddr>,
     /// Data roles that it serves.
     pub data_roles: usize,
     /// In-sync parity roles that it hosts.
@@ -178,6 +180,7 @@ fn report(map: &ClusterMap, info: &NodeInfo, answer: Option<&NodeStatus>) -> Nod
         memcached: info.memcached,
         bound: answer.map(|status| status.bound.clone()).unwrap_or_default(),
         http: info.http,
+        native: info.native,
         data_roles: data.filter(serves).count(),
         parity_roles: parities.filter(|(_, host)| *host == info.host).count(),
         serving_roles: answer.map(|status| status.data_roles.iter().filter(|role| role.serves).count()),

@@ -15,7 +15,7 @@ fn host(node: u16) -> HostId {
 fn info(node: u16) -> NodeInfo {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
-    NodeInfo { host: host(node), peer, memcached, http, zone: String::new(), alive: true }
+    NodeInfo { host: host(node), peer, memcached, http, native: None, zone: String::new(), alive: true }
 }
 
 /// Five nodes, rs(3+2), five groups.

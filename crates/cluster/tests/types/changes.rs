@@ -13,7 +13,15 @@ fn host(node: u16) -> HostId {
 fn info(node: u16) -> NodeInfo {
     let address = ([127, 0, 0, 1], 1000 + node).into();
     let zone = String::new();
-    NodeInfo { host: host(node), peer: address, memcached: address, http: address, zone, alive: true }
+    NodeInfo {
+        host: host(node),
+        peer: address,
+        memcached: address,
+        http: address,
+        native: None,
+        zone,
+        alive: true,
+    }
 }
 
 /// A map and the log of its changes.

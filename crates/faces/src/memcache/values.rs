@@ -16,7 +16,9 @@ impl ValueLimits {
         if self.streamed_above.is_some() { longest.max(LONGEST_BLOCK) } else { LONGEST_BLOCK }
     }
 
-    fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
+    /// Whether a value of `len` bytes is streamed, and not kept until all of it has come.
+    #[must_use]
+    pub fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
         // Bytes that are added to a value do not take its place.
         let is_whole = !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
         // Who takes no longer values than memcached refuses what it refuses: those that are just too long under their key.

@@ -329,6 +329,7 @@ fn register(node: u16, map: u64, entry: Entry) -> ToCoordinator {
         peer: address(7001),
         memcached: address(11211),
         http: address(9181),
+        native: None,
         zone: String::new(),
         alive: true,
     };

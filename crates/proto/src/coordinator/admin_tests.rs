@@ -23,6 +23,7 @@ fn registration(node: u16, life: u64, entry: Entry) -> Registration {
         peer: address,
         memcached: address,
         http: address,
+        native: None,
         zone: "own".to_owned(),
         alive: true,
     };

@@ -90,7 +90,15 @@ impl Story {
     fn register(&mut self, node: u16) {
         let address = "127.0.0.1:1".parse().unwrap();
         let (host, zone) = (host(node), String::new());
-        let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
+        let info = NodeInfo {
+            host,
+            peer: address,
+            memcached: address,
+            http: address,
+            native: None,
+            zone,
+            alive: true,
+        };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
         let registration = Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 };
         self.coordinator.handle(self.at(), host, ToCoordinator::Register(registration));

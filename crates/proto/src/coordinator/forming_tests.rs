@@ -54,6 +54,7 @@ fn register(coordinator: &mut Coordinator, now: u64, node: u16, entry: Entry) ->
         peer: address,
         memcached: address,
         http: address,
+        native: None,
         zone: String::new(),
         alive: true,
     };

@@ -36,7 +36,7 @@ fn info(host: HostId) -> NodeInfo {
     let nowhere: std::net::SocketAddr = "127.0.0.1:1".parse().unwrap();
     let (memcached, http) = (nowhere, nowhere);
     let peer = ([127, 0, host.incarnation.0 as u8, host.node.0 as u8], 1).into();
-    NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true }
+    NodeInfo { host, peer, memcached, http, native: None, zone: String::new(), alive: true }
 }
 
 /// Processes at their doors, of which some reach the coordinator.

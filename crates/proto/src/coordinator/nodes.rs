@@ -398,6 +398,7 @@ mod tests {
                 peer: address,
                 memcached: address,
                 http: address,
+                native: None,
                 zone: String::new(),
                 alive: true,
             };

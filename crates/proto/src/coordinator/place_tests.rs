@@ -59,8 +59,15 @@ fn register_for(
 
 fn registration(host: HostId, profile: Option<Profile>) -> ToCoordinator {
     let address = address(host);
-    let info =
-        NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
+    let info = NodeInfo {
+        host,
+        peer: address,
+        memcached: address,
+        http: address,
+        native: None,
+        zone: String::new(),
+        alive: true,
+    };
     let expect = Expectations { profile, entry: Entry::Founder, ..Expectations::default() };
     ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 })
 }

@@ -37,8 +37,15 @@ fn config() -> CoordinatorConfig {
 
 fn register(coordinator: &mut Coordinator, now: Now, host: HostId) {
     let address = "127.0.0.1:1".parse().unwrap();
-    let info =
-        NodeInfo { host, peer: address, memcached: address, http: address, zone: String::new(), alive: true };
+    let info = NodeInfo {
+        host,
+        peer: address,
+        memcached: address,
+        http: address,
+        native: None,
+        zone: String::new(),
+        alive: true,
+    };
     let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
     coordinator.handle(
         now,

@@ -57,7 +57,15 @@ impl Story {
         for node in 0..nodes {
             let address = "127.0.0.1:1".parse().unwrap();
             let (host, zone) = (host(node), String::new());
-            let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
+            let info = NodeInfo {
+                host,
+                peer: address,
+                memcached: address,
+                http: address,
+                native: None,
+                zone,
+                alive: true,
+            };
             let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
             let registration = Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 };
             story.coordinator.handle(at(0), host, ToCoordinator::Register(registration));
@@ -146,8 +154,15 @@ fn a_part_looks_again_at_its_next_time_or_when_somebody_has_come() {
     assert_eq!(Look::at(Time(20), &state).next(&state, times()), Time::NEVER);
     let address = "127.0.0.1:1".parse().unwrap();
     let zone = String::new();
-    let info =
-        NodeInfo { host: host(0), peer: address, memcached: address, http: address, zone, alive: true };
+    let info = NodeInfo {
+        host: host(0),
+        peer: address,
+        memcached: address,
+        http: address,
+        native: None,
+        zone,
+        alive: true,
+    };
     state.nodes_mut().insert(super::nodes::NodeState::registered(
         info,
         Entry::Founder,

@@ -75,6 +75,7 @@ fn commands_count_only_after_a_map_of_the_own_cluster_on_this_connection() {
         peer: ([127, 0, 0, 1], 1).into(),
         memcached: ([127, 0, 0, 1], 1).into(),
         http: ([127, 0, 0, 1], 1).into(),
+        native: None,
         zone: String::new(),
         alive: true,
     };

@@ -71,6 +71,7 @@ fn map() -> ClusterMap {
         peer: address,
         memcached: address,
         http: address,
+        native: None,
         zone: String::new(),
         alive: true,
     };

@@ -116,6 +116,7 @@ impl Cluster {
                 peer: address,
                 memcached: address,
                 http: address,
+                native: None,
                 zone: String::new(),
                 alive: true,
             };

@@ -11,6 +11,7 @@ use proto::{Now, Place, Read};
 use types::NamespaceId;
 use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
+use crate::clients::client::Client;
 use crate::clients::connection::{Connection, Phase, Stall, State};
 use crate::clients::gate::{AtGate, Load};
 use crate::clients::key_uses::{Access, KeyUse};

@@ -18,6 +18,7 @@ use types::Time;
 use types::op::Outcome;
 
 use crate::clients::Protocol;
+use crate::clients::client::{Client, Overdue};
 use crate::clients::commands::Work;
 use crate::clients::download::Download;
 use crate::clients::gate::{AtGate, Load};
@@ -43,7 +44,7 @@ pub(crate) struct Connection {
     /// Whether the gate knows that this connection waits.
     pub(crate) at_gate: Cell<bool>,
     /// Whether the worker knows that this connection has answers to print.
-    pub(crate) answered: Cell<bool>,
+    answered: Cell<bool>,
     waker: WakerCell,
     pub(crate) state: RefCell<State>,
 }
@@ -176,61 +177,11 @@ impl Connection {
         self.waker.wake();
     }
 
-    /// The answer to the request of slot `slot`. A `deliver` must follow, which sends it.
-    pub(crate) fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
-        let state = &mut *self.state.borrow_mut();
-        let outcome = worker.spare_memory(outcome, state.load().held);
-        worker.pool.lend_output(&mut state.output);
-        self.settle(worker, state, now, slot, outcome);
-    }
-
     /// The request of slot `slot` has come to its end.
     pub(super) fn settle(&self, worker: &Worker, state: &mut State, now: Time, slot: u64, outcome: Outcome) {
         if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
             worker.stopwatch.answered(asked.operation, asked.began, now);
         }
-    }
-
-    /// News of a value that is sent or read bit by bit. A `deliver` must follow.
-    pub(crate) fn hear(&self, slot: u64, news: News) {
-        let State { upload, download, .. } = &mut *self.state.borrow_mut();
-        if let Some(upload) = upload.as_mut().filter(|upload| upload.slot() == slot) {
-            upload.hear(news);
-        } else if let Some(download) = download.as_mut().filter(|download| download.slot() == slot) {
-            download.hear(news);
-        }
-    }
-
-    /// Prints and sends what has been answered since the last time.
-    pub(crate) fn deliver(&self, worker: &Worker) {
-        let state = &mut *self.state.borrow_mut();
-        self.send(worker, state);
-        if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
-            self.wake();
-        }
-    }
-
-    /// How many commands, keys where they have several, are unanswered.
-    pub(crate) fn waiting(&self) -> usize {
-        self.state.borrow().replies.waiting()
-    }
-
-    /// Memory of its buffers and of what waits in it, and its own.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let state = self.state.borrow();
-        let work = state.work.as_ref().map_or(0, Work::weight);
-        size_of::<Self>()
-            + work
-            + state.stream_weight()
-            + state.input.capacity()
-            + state.output.capacity()
-            + state.replies.memory_bytes()
-    }
-
-    /// Closes at once.
-    pub(crate) fn abort(&self) {
-        self.state.borrow_mut().phase = Phase::Broken;
-        self.wake();
     }
 
     /// Everything that can be done now; ready at the end of the connection.
@@ -494,7 +445,7 @@ pub(crate) async fn serve(
     let now = worker.clock.time();
     let place = Rc::new(place);
     let connect = |id| Rc::new(Connection::new(id, binding, Some(writer), Some(Rc::clone(&place)), now));
-    let connection = Rc::clone(worker.connections.borrow_mut().insert_with(connect));
+    let connection = worker.connect(connect);
     worker.counters.total_connections.inc();
     worker.counters.curr_connections.inc();
     if connection.first_command(&worker, &mut reader, &place).await == Kept::Yes {
@@ -543,7 +494,7 @@ impl Connection {
 
 /// Reads and forgets what the client still sends, for a while: to close with unread input would destroy the last
 /// replies on their way.
-async fn farewell(mut reader: Reader) {
+pub(super) async fn farewell(mut reader: Reader) {
     let mut scratch = BytesMut::with_capacity(1024);
     let mut left = FAREWELL_BYTES;
     let reading = async {
@@ -558,20 +509,56 @@ async fn farewell(mut reader: Reader) {
     let _: Result<(), _> = timeout(FAREWELL, reading).await;
 }
 
-/// Why a connection is closed by the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Overdue {
-    /// Silent for too long.
-    Idle,
-    /// A command did not arrive in full.
-    HalfSent,
-    /// Replies were not read.
-    Unread,
-}
+impl Client for Connection {
+    fn answered(&self) -> &Cell<bool> {
+        &self.answered
+    }
 
-impl Connection {
-    /// Whether a deadline has passed at `now`; gives back memory if not. `pressed` if memory is short: then nobody may dawdle.
-    pub(crate) fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
+    fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
+        let state = &mut *self.state.borrow_mut();
+        let outcome = worker.spare_memory(outcome, state.load().held);
+        worker.pool.lend_output(&mut state.output);
+        self.settle(worker, state, now, slot, outcome);
+    }
+
+    fn hear(&self, _worker: &Worker, slot: u64, news: News) {
+        let State { upload, download, .. } = &mut *self.state.borrow_mut();
+        if let Some(upload) = upload.as_mut().filter(|upload| upload.slot() == slot) {
+            upload.hear(news);
+        } else if let Some(download) = download.as_mut().filter(|download| download.slot() == slot) {
+            download.hear(news);
+        }
+    }
+
+    fn deliver(&self, worker: &Worker) {
+        let state = &mut *self.state.borrow_mut();
+        self.send(worker, state);
+        if state.stall.is_some() || state.unsent() > 0 || state.is_finished() {
+            self.wake();
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.state.borrow().replies.waiting()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let state = self.state.borrow();
+        let work = state.work.as_ref().map_or(0, Work::weight);
+        size_of::<Self>()
+            + work
+            + state.stream_weight()
+            + state.input.capacity()
+            + state.output.capacity()
+            + state.replies.memory_bytes()
+    }
+
+    fn close(&self, _worker: &Worker, _why: Overdue) {
+        self.state.borrow_mut().phase = Phase::Broken;
+        self.wake();
+    }
+
+    fn overdue(&self, worker: &Worker, now: Now, pressed: bool) -> Option<Overdue> {
         let limits = &worker.shared.config.limits;
         let state = &mut *self.state.borrow_mut();
         let passed =

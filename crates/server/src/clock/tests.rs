@@ -123,7 +123,8 @@ impl Pair {
         for node in 0..2 {
             let place = "127.0.0.1:1".parse().unwrap();
             let (peer, memcached, http, zone) = (place, place, place, String::new());
-            let info = NodeInfo { host: host_id(node), peer, memcached, http, zone, alive: true };
+            let info =
+                NodeInfo { host: host_id(node), peer, memcached, http, native: None, zone, alive: true };
             pair.coordinator.handle(now, host_id(node), ToCoordinator::Register(info.into()));
         }
         pair.settle();

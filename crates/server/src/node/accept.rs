@@ -1,24 +1,37 @@
 //! Accepting: clients are dealt to the workers in turn, peers introduce themselves first.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
+use native::{Closing, Reason};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
 use types::HostId;
 
 use crate::limits::{ACCEPT_PAUSE, DEAL_PAUSE, HANDSHAKE_DEADLINE, HANDSHAKES_AT_ONCE};
-use crate::node::shared::{AcceptedLink, ClientSocket, Errand, Shared};
+use crate::node::shared::{AcceptedLink, ClientSocket, Door, Errand, Shared};
 use crate::peers::handshake::{self, Opened};
 use crate::places::Places;
 use crate::transport::{Listener, Stream, Tuning};
-use crate::workers::bindings::Binding;
 
 /// What memcached says in this place.
 const TOO_MANY: &[u8] = b"ERROR Too many open connections\r\n";
 
-/// Accepts memcached clients, for ever; those of a bound listener for its namespace.
-pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener, binding: Option<Binding>) {
+/// What a client is told for whom there is no place.
+fn too_many(door: Door) -> Cow<'static, [u8]> {
+    match door {
+        Door::Memcached(_) => TOO_MANY.into(),
+        Door::Native => {
+            let mut bytes = Vec::new();
+            Closing::with(Reason::TooManyConnections).put(0, &mut bytes);
+            bytes.into()
+        }
+    }
+}
+
+/// Accepts clients, for ever.
+pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener, door: Door) {
     let mut turn = 0;
     loop {
         let stream = match accept_or_pause(&listener).await {
@@ -30,12 +43,12 @@ pub(crate) async fn clients(shared: Arc<Shared>, listener: Listener, binding: Op
             }
         };
         let Some(place) = shared.admit_connection() else {
-            stream.close_with(TOO_MANY);
+            stream.close_with(&too_many(door));
             continue;
         };
         stream.tune(Tuning::Client);
         let Ok(stream) = stream.detach() else { continue };
-        deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place, binding })).await;
+        deal(&shared, &mut turn, Errand::Client(ClientSocket { stream, place, door })).await;
     }
 }
 
@@ -153,7 +166,7 @@ mod tests {
         let nowhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let (faces, inboxes): (Vec<_>, Vec<_>) = Crossings::mesh(2).into_iter().map(worker_ends).unzip();
         let config = NodeConfig { workers: 2, ..NodeConfig::local(NodeId(1), nowhere.into()) };
-        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere };
+        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere, native: None };
         let shared = Shared::new(config, addresses, faces, mpsc::channel(1).0);
         for worker in &shared.workers {
             runs(worker);
@@ -175,7 +188,7 @@ mod tests {
     /// Connects clients, all of which the second worker must be given.
     async fn second_worker_gets_all(shared: &Arc<Shared>, inbox: &mut Inbox) {
         let (listener, addr) = transport::on_loopback();
-        tokio::spawn(clients(Arc::clone(shared), listener, None));
+        tokio::spawn(clients(Arc::clone(shared), listener, Door::Memcached(None)));
         let mut kept = Vec::new();
         for _ in 0..10 {
             kept.push(Stream::connect(addr).await.unwrap());
@@ -210,6 +223,7 @@ mod tests {
             peer: addr,
             memcached: addr,
             http: addr,
+            native: None,
             zone: String::new(),
             alive: true,
         };

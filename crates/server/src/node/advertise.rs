@@ -18,6 +18,8 @@ pub struct Advertise {
     pub peer: Option<SocketAddr>,
     /// Where status and metrics are.
     pub http: Option<SocketAddr>,
+    /// Where clients of the native protocol connect.
+    pub native: Option<SocketAddr>,
     /// Where nodes connect while this one has the coordinator.
     pub listen: Option<SocketAddr>,
 }

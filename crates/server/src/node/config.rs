@@ -39,6 +39,8 @@ pub struct NodeConfig {
     pub memcached: SocketAddr,
     /// Where clients of one namespace connect, besides.
     pub bound: Vec<BoundListener>,
+    /// Where clients of the native protocol connect; none = nowhere.
+    pub native: Option<SocketAddr>,
     /// Where other nodes connect; port 0 = any free one.
     pub peer: SocketAddr,
     /// Where metrics and status are.
@@ -99,6 +101,7 @@ impl NodeConfig {
             entry: Entry::Founder,
             memcached: LOOPBACK,
             bound: Vec::new(),
+            native: Some(LOOPBACK),
             peer: LOOPBACK,
             http: LOOPBACK,
             advertise: Advertise::default(),

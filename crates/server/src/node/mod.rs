@@ -30,7 +30,7 @@ use crate::coordination::elected;
 use crate::http;
 use crate::limits::{COORDINATOR_IN_QUEUE, COORDINATOR_OUT_QUEUE, ERRAND_QUEUE};
 use crate::node::advertise::Listening;
-use crate::node::shared::{Addresses, Shared, WorkerFace};
+use crate::node::shared::{Addresses, Door, Shared, WorkerFace};
 use crate::transport::{DetachedListener, listen};
 use crate::workers::bindings::Binding;
 use crate::workers::crossings::Crossings;
@@ -56,6 +56,8 @@ struct Listeners {
     memcached: DetachedListener,
     /// Those that are bound to one namespace each, in the order of the configuration.
     bound: Vec<DetachedListener>,
+    /// For clients of the native protocol.
+    native: Option<DetachedListener>,
     peer: DetachedListener,
     http: DetachedListener,
     /// For nodes, while this one has the coordinator; and where they find it.
@@ -89,9 +91,9 @@ impl Node {
         if let Some((listener, address)) = coordinator {
             handle.start_candidate(listener, address)?;
         }
-        let Addresses { memcached, peer, http } = handle.addresses();
+        let Addresses { memcached, peer, http, native } = handle.addresses();
         let bound = handle.shared.config.bound.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        tracing::info!(node = %handle.host(), %memcached, bound, %peer, %http, workers, "node started");
+        tracing::info!(node = %handle.host(), %memcached, bound, ?native, %peer, %http, workers, "node started");
         Ok(handle)
     }
 }
@@ -123,6 +125,7 @@ impl Listeners {
         let memcached = listen("memcached", config.memcached)?;
         let bound = config.bound.iter().map(|bound| listen("memcached", bound.addr));
         let bound = bound.collect::<Result<Vec<_>, _>>()?;
+        let native = config.native.map(|addr| listen("native", addr)).transpose()?;
         let peer = listen("peer", config.peer)?;
         let http = listen("http", config.http)?;
         let advertise = &config.advertise;
@@ -134,6 +137,10 @@ impl Listeners {
             memcached: beside("memcached", &memcached, advertise.memcached)?,
             peer: reached,
             http: beside("http", &http, advertise.http)?,
+            native: native
+                .as_ref()
+                .map(|listener| beside("native", listener, advertise.native))
+                .transpose()?,
         };
         let coordinator = match &config.coordinator {
             Coordination::Embedded(_) => None,
@@ -143,7 +150,7 @@ impl Listeners {
                 Some((listener, address))
             }
         };
-        Ok((Self { memcached, bound, peer, http, coordinator }, addresses))
+        Ok((Self { memcached, bound, native, peer, http, coordinator }, addresses))
     }
 }
 
@@ -259,10 +266,14 @@ async fn control(shared: Arc<Shared>, listeners: Listeners, outgoing: mpsc::Rece
     // To return ends the thread, and so the node (`ThreadGuard`).
     let (Ok(memcached), Ok(peer)) = listening else { return tracing::error!("cannot listen") };
     tokio::spawn(client::run(Arc::clone(&shared), outgoing));
-    tokio::spawn(accept::clients(Arc::clone(&shared), memcached, None));
+    tokio::spawn(accept::clients(Arc::clone(&shared), memcached, Door::Memcached(None)));
+    if let Some(native) = listeners.native {
+        let Ok(native) = native.attach() else { return tracing::error!("cannot listen") };
+        tokio::spawn(accept::clients(Arc::clone(&shared), native, Door::Native));
+    }
     for (at, listener) in (0..).zip(listeners.bound) {
         let Ok(listener) = listener.attach() else { return tracing::error!("cannot listen") };
-        tokio::spawn(accept::clients(Arc::clone(&shared), listener, Some(Binding(at))));
+        tokio::spawn(accept::clients(Arc::clone(&shared), listener, Door::Memcached(Some(Binding(at)))));
     }
     tokio::spawn(accept::peers(Arc::clone(&shared), peer));
     tokio::spawn(http::serve_node(listeners.http, Arc::clone(&shared)));

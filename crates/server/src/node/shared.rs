@@ -85,6 +85,8 @@ pub struct Addresses {
     pub peer: SocketAddr,
     /// By whoever wants metrics and status.
     pub http: SocketAddr,
+    /// By clients of the native protocol; none = nowhere.
+    pub native: Option<SocketAddr>,
 }
 
 /// A worker, as the other threads see it.
@@ -146,8 +148,16 @@ pub(crate) enum Errand {
 pub(crate) struct ClientSocket {
     pub stream: DetachedStream,
     pub place: Place,
-    /// The namespace that its listener is bound to; none = the default one.
-    pub binding: Option<Binding>,
+    pub door: Door,
+}
+
+/// By which of a node's listeners a client has come, and so what it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// memcached's protocols. The namespace that the listener is bound to; none = the default one.
+    Memcached(Option<Binding>),
+    /// The native protocol, whose requests name their namespaces.
+    Native,
 }
 
 /// A link that a peer has opened, on its way between two threads.
@@ -278,6 +288,7 @@ impl Shared {
             peer: self.addresses.peer,
             memcached: self.addresses.memcached,
             http: self.addresses.http,
+            native: self.addresses.native,
             zone: self.config.zone.clone(),
             alive: true,
         }

@@ -187,6 +187,7 @@ mod tests {
             peer: addr,
             memcached: addr,
             http: addr,
+            native: None,
             zone: String::new(),
             alive: true,
         };

@@ -59,8 +59,7 @@ impl Bare {
         let (sender, to_coordinator) = mpsc::channel(TO_COORDINATOR);
         let shared = Shared::new(NodeConfig { workers: 1, ..config }, nowhere(), vec![face], sender);
         let worker = Rc::new(Worker::new(0, shared, crossings));
-        let connect = |id| Rc::new(Connection::new(id, None, None, None, types::Time(0)));
-        let connection = Rc::clone(worker.connections.borrow_mut().insert_with(connect));
+        let connection = worker.connect(|id| Rc::new(Connection::new(id, None, None, None, types::Time(0))));
         Self {
             worker,
             connection,
@@ -188,5 +187,5 @@ impl Bare {
 /// It listens nowhere.
 fn nowhere() -> Addresses {
     let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    Addresses { memcached: nowhere, peer: nowhere, http: nowhere }
+    Addresses { memcached: nowhere, peer: nowhere, http: nowhere, native: None }
 }

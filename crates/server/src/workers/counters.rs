@@ -108,6 +108,8 @@ counters! {
     metrics {
         gauge gestalt_connections "Open client connections." { curr_connections }
         counter gestalt_connections_total "Client connections." { total_connections }
+        counter gestalt_native_connections_total "Client connections of the native protocol." { native_connections }
+        counter gestalt_native_requests_total "Requests over the native protocol." { native_requests }
         counter gestalt_connections_overdue_total "Client connections closed at a deadline." {
             idle_kicks { deadline = "idle" },
             half_sent_kicks { deadline = "half_sent" },

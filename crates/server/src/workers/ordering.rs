@@ -39,6 +39,6 @@ impl Worker {
         if asker.shard != self.shard {
             return self.crossings.tell(asker, news);
         }
-        self.with_asker(asker, |connection| connection.hear(asker.slot, news));
+        self.with_asker(asker, |connection| connection.hear(self, asker.slot, news));
     }
 }

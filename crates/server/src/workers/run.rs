@@ -11,9 +11,11 @@ use tokio::sync::mpsc::Receiver;
 use wire::message::FromCoordinator;
 
 use crate::NodeExit;
-use crate::clients::connection::{self, Overdue};
+use crate::clients::client::Overdue;
+use crate::clients::connection;
+use crate::clients::native;
 use crate::limits::SWEEP_INTERVAL;
-use crate::node::shared::{AcceptedLink, ClientSocket, Errand, Shared};
+use crate::node::shared::{AcceptedLink, ClientSocket, Door, Errand, Shared};
 use crate::peers::handshake::Opened;
 use crate::peers::incoming;
 use crate::workers::crossings::{Asking, Batch, Crossing, Crossings};
@@ -64,10 +66,14 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
 }
 
 async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
-    let ClientSocket { stream, place, binding } = socket;
-    match stream.attach() {
-        Ok(stream) => connection::serve(worker, stream.split(), place, binding).await,
-        Err(error) => tracing::debug!(%error, "client not served"),
+    let ClientSocket { stream, place, door } = socket;
+    let stream = match stream.attach() {
+        Ok(stream) => stream.split(),
+        Err(error) => return tracing::debug!(%error, "client not served"),
+    };
+    match door {
+        Door::Memcached(binding) => connection::serve(worker, stream, place, binding).await,
+        Door::Native => native::serve(worker, stream, place).await,
     }
 }
 
@@ -144,7 +150,7 @@ async fn sweep(worker: Rc<Worker>) {
                     Overdue::Unread => worker.counters.unread_kicks.inc(),
                 }
                 // It is only told to end: its own task takes it off the list, which is being walked here.
-                connection.abort();
+                connection.close(&worker, overdue);
             }
         }
         worker.gate.trim();

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use faces::ValueLimits;
+use native::RouteMap;
 use proto::{Host, HostConfig, Limits, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
 use types::{GroupId, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
 
-use crate::clients::connection::Connection;
+use crate::clients::client::Client;
 use crate::clients::gate::Gate;
 use crate::clients::latency::Stopwatch;
 use crate::clock::Clock;
@@ -36,7 +37,7 @@ pub(crate) struct Worker {
     pub clock: Clock,
     pub host: RefCell<Host>,
     pub counters: Arc<Counters>,
-    pub connections: RefCell<Slab<Rc<Connection>>>,
+    pub connections: RefCell<Slab<Rc<dyn Client>>>,
     pub links: Links,
     pub gate: Gate,
     pub pool: Pool,
@@ -47,7 +48,8 @@ pub(crate) struct Worker {
     /// The namespaces of the listeners that are bound to one.
     bindings: Bindings,
     /// Connections that have been answered in this cycle.
-    answered: RefCell<Vec<Rc<Connection>>>,
+    answered: RefCell<Vec<Rc<dyn Client>>>,
+    route_map: RefCell<Option<Arc<RouteMap>>>,
     /// How long the value of a read will be, going by those before it.
     pub reply_guess: Guess,
 }
@@ -86,6 +88,7 @@ impl Worker {
             stopwatch: Stopwatch::default(),
             bindings: Bindings::of(config.bound.iter().map(|bound| bound.namespace.clone())),
             answered: RefCell::default(),
+            route_map: RefCell::default(),
             reply_guess: Guess::default(),
             shared,
         }
@@ -94,6 +97,14 @@ impl Worker {
     /// What other threads see of this worker.
     pub(crate) fn face(&self) -> &WorkerFace {
         &self.shared.workers[usize::from(self.shard)]
+    }
+
+    /// Keeps the connection that `make` makes of its number, until it is taken.
+    pub(crate) fn connect<C: Client + 'static>(&self, make: impl FnOnce(u64) -> Rc<C>) -> Rc<C> {
+        let mut made = None;
+        let keep = |id| -> Rc<dyn Client> { made.insert(make(id)).clone() };
+        self.connections.borrow_mut().insert_with(keep);
+        made.expect("it is made by then")
     }
 
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
@@ -146,11 +157,11 @@ impl Worker {
     }
 
     /// Tells a connection something, after which it is asked what it has to send.
-    pub(super) fn with_asker(&self, asker: Asker, tell: impl FnOnce(&Connection)) {
+    pub(super) fn with_asker(&self, asker: Asker, tell: impl FnOnce(&dyn Client)) {
         let connections = self.connections.borrow();
         let Some(connection) = connections.get(asker.connection) else { return };
-        tell(connection);
-        if !connection.answered.replace(true) {
+        tell(connection.as_ref());
+        if !connection.answered().replace(true) {
             self.answered.borrow_mut().push(Rc::clone(connection));
         }
     }
@@ -159,7 +170,7 @@ impl Worker {
     pub(crate) fn deliver(&self) {
         let mut answered = self.answered.take();
         for connection in answered.drain(..) {
-            connection.answered.set(false);
+            connection.answered().set(false);
             connection.deliver(self);
         }
         // Keeps the list's memory; nothing has been answered meanwhile.
@@ -211,8 +222,24 @@ impl Worker {
 
     /// Which values a client that came by `binding` may send.
     pub(crate) fn value_limits(&self, binding: Option<Binding>) -> ValueLimits {
-        let streamed_above = self.object_policy(self.namespace(binding)).striped_above;
+        self.value_limits_of(self.namespace(binding))
+    }
+
+    /// Which values may be stored under keys of `namespace`.
+    pub(crate) fn value_limits_of(&self, namespace: NamespaceId) -> ValueLimits {
+        let streamed_above = self.object_policy(namespace).striped_above;
         ValueLimits { streamed_above, longest: self.shared.config.limits.max_value_bytes }
+    }
+
+    /// The map as clients of the native protocol are told it, made once for each version.
+    pub(crate) fn route_map(&self) -> Option<Arc<RouteMap>> {
+        let host = self.host.borrow();
+        let map = host.map()?;
+        let mut made = self.route_map.borrow_mut();
+        if made.as_ref().is_none_or(|made| (made.cluster, made.version) != (map.cluster, map.version)) {
+            *made = Some(Arc::new(RouteMap::of(map)));
+        }
+        made.clone()
     }
 
     /// Every data role that has keys of `namespace`: one at least.
@@ -274,6 +301,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::NodeConfig;
+    use crate::clients::connection::Connection;
     use crate::node::shared::Addresses;
     use crate::node::worker_ends;
     use crate::workers::cycle;
@@ -285,14 +313,13 @@ pub(crate) mod tests {
         let (face, inbox) = worker_ends(Crossings::mesh(1).pop().unwrap());
         let Inbox { crossings: (crossings, _), .. } = inbox;
         let config = NodeConfig { workers: 1, ..NodeConfig::local(NodeId(0), nowhere.into()) };
-        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere };
+        let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere, native: None };
         let shared = Shared::new(config, addresses, vec![face], mpsc::channel(1).0);
         Rc::new(Worker::new(0, shared, crossings))
     }
 
     fn connect(worker: &Worker) -> Rc<Connection> {
-        let connect = |id| Rc::new(Connection::new(id, None, None, None, Time(0)));
-        Rc::clone(worker.connections.borrow_mut().insert_with(connect))
+        worker.connect(|id| Rc::new(Connection::new(id, None, None, None, Time(0))))
     }
 
     /// Asks for what waits for a cluster.

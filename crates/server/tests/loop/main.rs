@@ -12,6 +12,8 @@ mod harness;
 mod health;
 mod latencies;
 mod limits;
+mod native;
+mod native_client;
 mod objects;
 mod operators;
 mod ordering;

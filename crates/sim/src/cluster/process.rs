@@ -140,6 +140,7 @@ impl Node {
             peer: port(7000),
             memcached: port(11_211),
             http: port(9180),
+            native: None,
             zone: String::new(),
             alive: true,
         }

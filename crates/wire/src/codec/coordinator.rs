@@ -81,7 +81,7 @@ wire_struct!(ClusterMap { cluster, version, catalog, shards, layout, nodes, grou
 wire_struct!(MapChanges { cluster, since, version, catalog, layout, nodes, gone, views } checked |changes: &Self| {
     changes.check().map_err(|why| BadBody::Map(Box::new(why)))
 });
-wire_struct!(NodeInfo { host, peer, memcached, http, zone, alive });
+wire_struct!(NodeInfo { host, peer, memcached, http, native, zone, alive });
 wire_struct!(GroupView { group, version, data, parity, learners, former, holders } checked |view: &Self| {
     view.check().map_err(|why| BadBody::View(Box::new(why)))
 });

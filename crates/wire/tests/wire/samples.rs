@@ -445,7 +445,7 @@ impl Sample for SocketAddr {
 
 structs! {
     HostId { node, incarnation }
-    NodeInfo { host, peer, memcached, http, zone, alive }
+    NodeInfo { host, peer, memcached, http, native, zone, alive }
     Layout { version, nodes, repair, scrub, on_loss }
     NodeLayout { state, zone }
     RepairSettings { paused, bytes_per_second, memory_bytes }

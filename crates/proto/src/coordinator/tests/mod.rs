@@ -70,7 +70,15 @@ impl Stage {
     fn register(&mut self, node: u16) {
         let address = ([127, 0, 0, 1], 1000 + node).into();
         let (host, zone) = (host(node), String::new());
-        let info = NodeInfo { host, peer: address, memcached: address, http: address, zone, alive: true };
+        let info = NodeInfo {
+            host,
+            peer: address,
+            memcached: address,
+            http: address,
+            native: None,
+            zone,
+            alive: true,
+        };
         let expect = Expectations { entry: Entry::Founder, ..Expectations::default() };
         let registration = Registration { info, expect, holds: None, promised: Epoch(0), map: 0 };
         self.coordinator.handle(self.at(), host, ToCoordinator::Register(registration));

@@ -71,6 +71,7 @@ fn info(node: u16) -> NodeInfo {
         peer: address,
         memcached: address,
         http: address,
+        native: None,
         zone: String::new(),
         alive: true,
     }

@@ -222,7 +222,7 @@ mod tests {
         let host = HostId { node: NodeId(1), incarnation: types::Incarnation(4) };
         let nowhere = "127.0.0.1:1".parse().unwrap();
         let (peer, memcached, http) = (nowhere, nowhere, nowhere);
-        let info = NodeInfo { host, peer, memcached, http, zone: String::new(), alive: true };
+        let info = NodeInfo { host, peer, memcached, http, native: None, zone: String::new(), alive: true };
         let mut entry = entry("nodes/1", &serde_json::to_vec(&info).unwrap(), 7);
         entry.lease = Some(LeaseId(5));
         let mirror = Mirror::of(&Keys::new("c"), Range { entries: vec![entry], revision: 9 });

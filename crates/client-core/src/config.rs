@@ -1,0 +1,38 @@
+//! What a client is made with.
+
+use std::net::SocketAddr;
+
+use types::Name;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Some of the nodes' addresses: the map has the others.
+    pub seeds: Vec<SocketAddr>,
+    /// Whose keys it is about.
+    pub namespace: Name,
+    /// How long a request may take that says nothing of it, in microseconds.
+    pub timeout_us: u64,
+    /// How long a connection may take until it has been welcomed, in microseconds.
+    pub connect_us: u64,
+    /// Pause before something is tried again, in microseconds; it doubles with every failure of a node, up to 64 times as long.
+    pub pause_us: u64,
+    /// Most requests that have not come to their end.
+    pub max_requests: usize,
+    /// Most bytes of one value that have been asked for and not been taken by the caller.
+    pub window: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seeds: Vec::new(),
+            namespace: Name::default_name(),
+            timeout_us: 10_000_000,
+            connect_us: 1_000_000,
+            pause_us: 10_000,
+            max_requests: 65_536,
+            window: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One connection: hello, credits, frames out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use native::{FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, Welcome};
+use types::Time;
+
+use crate::event::RequestId;
+
+/// Bytes that wait to be sent beyond which no further request, and no further piece, is put behind them.
+const OUT_HIGH_BYTES: usize = 1 << 20;
+/// Values up to this length are copied behind their heads; longer ones are sent from where they are.
+const COPIED_BYTES: usize = 4096;
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// There is none yet, or nobody has said welcome; since then.
+    Opening(Time),
+    /// Requests may be sent.
+    Open(Welcome),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub address: SocketAddr,
+    pub stage: Stage,
+    pub assembly: MapAssembly,
+    /// Requests that have been sent here and have not had their last frame: those that the caller waits for, and those that it does not.
+    pub in_flight: BTreeMap<u64, RequestId>,
+    /// Requests that are to be sent here.
+    pub waiting: VecDeque<RequestId>,
+    /// Values that are being sent, in the order of their turns.
+    pub uploading: VecDeque<RequestId>,
+    /// Whether it has been said that there is something to be sent.
+    pub announced: bool,
+    out: VecDeque<Bytes>,
+    tail: Vec<u8>,
+    /// Bytes that wait in these.
+    out_bytes: usize,
+    /// Bytes that have been put into them, and taken out of them, in all.
+    written: u64,
+    handed: u64,
+    next_id: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(address: SocketAddr, now: Time) -> Self {
+        let mut connection = Self {
+            address,
+            stage: Stage::Opening(now),
+            assembly: MapAssembly::default(),
+            in_flight: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            uploading: VecDeque::new(),
+            announced: false,
+            out: VecDeque::new(),
+            tail: Vec::new(),
+            out_bytes: 0,
+            written: 0,
+            handed: 0,
+            next_id: 1,
+        };
+        connection.say(&FromClient::Hello(Hello::default()));
+        connection
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Whether one more request may be sent now.
+    pub(crate) fn has_credit(&self) -> bool {
+        match self.stage {
+            Stage::Opening(_) => false,
+            Stage::Open(welcome) => self.in_flight.len() < welcome.credits as usize && self.has_room(),
+        }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.out_bytes < OUT_HIGH_BYTES
+    }
+
+    /// Whether there is something to be sent.
+    pub(crate) fn has_output(&self) -> bool {
+        self.out_bytes > 0
+    }
+
+    /// Puts a message behind what waits.
+    pub(crate) fn say(&mut self, message: &FromClient) {
+        self.append(|tail| message.put(tail));
+    }
+
+    /// Sends a request under the next number; this, and where its frame begins.
+    pub(crate) fn ask(&mut self, whose: RequestId, request: &native::Request) -> (u64, u64) {
+        let (id, start) = (self.next_id, self.written);
+        self.next_id += 1;
+        self.in_flight.insert(id, whose);
+        self.append(|tail| request.put_head(id, tail));
+        self.append_value(&request.value_bytes());
+        (id, start)
+    }
+
+    /// Sends a piece of a value; where its frame ends.
+    pub(crate) fn send_piece(&mut self, id: u64, bytes: &Bytes) -> u64 {
+        debug_assert!(bytes.len() <= MAX_PIECE_BYTES, "a piece of {} bytes", bytes.len());
+        self.append(|tail| Piece::put_head(id, bytes.len(), tail));
+        self.append_value(bytes);
+        self.written
+    }
+
+    /// Whether what ends, or begins, at this place has left, or is about to.
+    pub(crate) fn has_left(&self, place: u64) -> bool {
+        self.handed > place
+    }
+
+    /// What is to be sent next, at most so many buffers; from now on it counts as sent.
+    pub(crate) fn take_output(&mut self, most: usize, into: &mut Vec<Bytes>) {
+        self.announced = false;
+        if !self.tail.is_empty() {
+            self.out.push_back(std::mem::take(&mut self.tail).into());
+        }
+        for _ in 0..most {
+            let Some(bytes) = self.out.pop_front() else { break };
+            self.out_bytes -= bytes.len();
+            self.handed += bytes.len() as u64;
+            into.push(bytes);
+        }
+    }
+
+    fn append(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.tail.len();
+        put(&mut self.tail);
+        let len = self.tail.len() - before;
+        self.out_bytes += len;
+        self.written += len as u64;
+    }
+
+    fn append_value(&mut self, bytes: &Bytes) {
+        if bytes.len() <= COPIED_BYTES {
+            return self.append(|tail| tail.extend_from_slice(bytes));
+        }
+        self.out.push_back(std::mem::take(&mut self.tail).into());
+        self.out.push_back(bytes.clone());
+        self.out_bytes += bytes.len();
+        self.written += bytes.len() as u64;
+    }
+}

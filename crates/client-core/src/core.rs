@@ -1,0 +1,598 @@
+//! All of a client's requests and connections. What happens is routed to who is concerned; what has to happen is said as data.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use bytes::{Bytes, BytesMut};
+use native::{
+    Answer, Code, Decoder, FromClient, FromServer, Malformed, Reason, RouteMap, Value, Welcome, Window,
+};
+use types::op::MAX_KEY_BYTES;
+use types::{MAX_OBJECT_BYTES, NamespaceId, Time};
+
+use crate::config::Config;
+use crate::connection::{Connection, Stage};
+use crate::error::Error;
+use crate::event::{Action, ConnId, Done, Event, RequestId};
+use crate::nodes::Nodes;
+use crate::operation::{Op, Operation};
+use crate::request::{Fate, Found, Place, Request};
+
+/// Most times that the pause before a request is sent again doubles.
+const DOUBLINGS: u32 = 5;
+/// Connections that a client has at least, where there are as many nodes: from one of them it hears what became of the other's node.
+const LEAST_CONNECTIONS: usize = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Core {
+    config: Config,
+    nodes: Nodes,
+    requests: BTreeMap<RequestId, Request>,
+    connections: BTreeMap<ConnId, Connection>,
+    by_address: BTreeMap<SocketAddr, ConnId>,
+    deadlines: BTreeSet<(Time, RequestId)>,
+    /// Requests that are sent again then.
+    parked: BTreeSet<(Time, RequestId)>,
+    /// Requests for which there is no node now, or no map yet.
+    homeless: BTreeSet<RequestId>,
+    actions: VecDeque<Action>,
+    events: VecDeque<Event>,
+    /// The last numbers that were given.
+    last_request: u64,
+    last_connection: u64,
+}
+
+/// Commands of the caller.
+impl Core {
+    /// A client that has asked for nothing.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            nodes: Nodes::new(config.seeds.clone()),
+            config,
+            requests: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            homeless: BTreeSet::new(),
+            actions: VecDeque::new(),
+            events: VecDeque::new(),
+            last_request: 0,
+            last_connection: 0,
+        }
+    }
+
+    /// Asks for something. What it comes to is an event.
+    ///
+    /// # Errors
+    /// `Full`, `BadKey` or `TooLarge`: then nothing has been asked.
+    pub fn submit(&mut self, now: Time, operation: Operation) -> Result<RequestId, Error> {
+        let Operation { key, op, timeout_us } = operation;
+        if self.requests.len() >= self.config.max_requests {
+            return Err(Error::Full);
+        }
+        if !(1..=MAX_KEY_BYTES).contains(&key.len()) {
+            return Err(Error::BadKey);
+        }
+        if matches!(&op, Op::Store { body, .. } if body.len() > MAX_OBJECT_BYTES) {
+            return Err(Error::TooLarge);
+        }
+        self.last_request += 1;
+        let id = RequestId(self.last_request);
+        let deadline = now + timeout_us.unwrap_or(self.config.timeout_us);
+        let request = Request::new(key, op, deadline);
+        let waits = request.is_incomplete();
+        let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
+        self.requests.insert(id, request);
+        self.deadlines.insert((deadline, id));
+        if wants {
+            self.events.push_back(Event::Wants(id));
+        }
+        if !waits {
+            self.route(now, id);
+        }
+        Ok(id)
+    }
+
+    /// Gives bytes of a value that is fed; nothing happens if its request has ended. Too many are cut off by its length.
+    pub fn feed(&mut self, now: Time, id: RequestId, bytes: Bytes) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let waited = request.is_incomplete();
+        if request.feed(bytes).is_none() {
+            return self.finish(id, Err(Error::TooLarge));
+        }
+        let (waits, place) = (request.is_incomplete(), request.place);
+        let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
+        match place {
+            _ if waits => {}
+            None if waited => self.route(now, id),
+            Some(Place { conn, sent: Some(_) }) => self.push(conn),
+            Some(_) | None => {}
+        }
+        if wants {
+            self.events.push_back(Event::Wants(id));
+        }
+    }
+
+    /// The caller has taken so many bytes of a value that it reads.
+    pub fn taken(&mut self, id: RequestId, len: u64) {
+        let window = self.config.window;
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let grant = request.reading.as_mut().and_then(|reading| reading.taken(len, window));
+        if let (Some(bytes), Some(Place { conn, sent: Some((wire, _)) })) = (grant, request.place) {
+            self.say(conn, &FromClient::Window(Window { id: wire, bytes }));
+        }
+    }
+
+    /// The caller does not want to wait any more. What the request has done so far stays done.
+    pub fn cancel(&mut self, id: RequestId) {
+        self.give_up(id, Error::Cancelled);
+    }
+
+    /// Looks for a map before anything is asked.
+    pub fn reach_out(&mut self, now: Time) {
+        if self.nodes.map().is_none() {
+            self.look_for_a_map(now);
+        }
+    }
+
+    /// The map, once there is one.
+    #[must_use]
+    pub fn map(&self) -> Option<&RouteMap> {
+        self.nodes.map()
+    }
+
+    /// How many requests have not ended.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Everything ends: what is unfinished, and all connections.
+    pub fn close(&mut self) {
+        let unfinished: Vec<RequestId> = self.requests.keys().copied().collect();
+        unfinished.into_iter().for_each(|id| self.finish(id, Err(Error::Closed)));
+        let connections = std::mem::take(&mut self.connections);
+        self.actions.extend(connections.into_keys().map(Action::Close));
+        self.by_address.clear();
+    }
+}
+
+/// What is to be done.
+impl Core {
+    /// The next thing to be done with a connection.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// The next thing that a request has come to.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// What a connection has to send next, at most so many buffers: it counts as sent from now on.
+    pub fn poll_output(&mut self, now: Time, conn: ConnId, most: usize, into: &mut Vec<Bytes>) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        connection.take_output(most, into);
+        // There may be room again for what was held back.
+        self.pump(now, conn);
+        self.push(conn);
+    }
+
+    /// When [`Self::tick`] has something to do; none = never.
+    #[must_use]
+    pub fn next_deadline(&self, now: Time) -> Option<Time> {
+        let opening = self.connections.values().filter_map(|connection| match connection.stage {
+            Stage::Opening(since) => Some(since + self.config.connect_us),
+            Stage::Open(_) => None,
+        });
+        let first = |set: &BTreeSet<(Time, RequestId)>| set.first().map(|(time, _)| *time);
+        let homeless = (!self.homeless.is_empty()).then(|| self.nodes.next_try(now)).flatten();
+        [first(&self.deadlines), first(&self.parked), homeless].into_iter().flatten().chain(opening).min()
+    }
+}
+
+/// What arrives.
+impl Core {
+    /// A connection has been made.
+    pub fn connected(&mut self, conn: ConnId) {
+        // What was said before had nowhere to go.
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.announced = false;
+        }
+        self.announce(conn);
+    }
+
+    /// Bytes have come, which are taken off `input` as far as they are whole frames.
+    pub fn received(&mut self, now: Time, conn: ConnId, input: &mut BytesMut) {
+        while self.connections.contains_key(&conn) {
+            let message = match Decoder::next(input) {
+                Ok(None) => return,
+                Ok(Some(frame)) => FromServer::take(frame),
+                Err(malformed) => Err(malformed),
+            };
+            match message {
+                Ok(message) => self.hear(now, conn, message),
+                Err(malformed) => return self.distrust(now, conn, malformed),
+            }
+        }
+    }
+
+    /// A connection could not be made, or has ended.
+    pub fn lost(&mut self, now: Time, conn: ConnId) {
+        let Some(connection) = self.connections.remove(&conn) else { return };
+        self.by_address.remove(&connection.address);
+        self.nodes.fails(now, connection.address, self.config.pause_us);
+        for id in &connection.waiting {
+            if let Some(request) = self.requests.get_mut(id) {
+                request.place = None;
+                self.route(now, *id);
+            }
+        }
+        for id in connection.in_flight.values() {
+            let Some(request) = self.requests.get_mut(id) else { continue };
+            // It may have been sent again elsewhere.
+            if request.place.is_none_or(|place| place.conn != conn) {
+                continue;
+            }
+            match request.fate(|place| connection.has_left(place)) {
+                Fate::Again => self.send_again(now, *id, 0),
+                Fate::Nothing => self.finish(*id, Err(Error::Unreachable)),
+                Fate::Unknown => self.finish(*id, Err(Error::Unknown)),
+            }
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Time) {
+        while let Some(entry @ (_, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now) {
+            self.deadlines.remove(&entry);
+            let error = self.requests.get(&id).map_or(Error::TimedOut, timed_out);
+            self.give_up(id, error);
+        }
+        while let Some(entry) = self.parked.first().copied().filter(|(time, _)| *time <= now) {
+            self.parked.remove(&entry);
+            self.route(now, entry.1);
+        }
+        let late = |connection: &Connection| matches!(connection.stage, Stage::Opening(since) if since + self.config.connect_us <= now);
+        let late: Vec<ConnId> =
+            self.connections.iter().filter(|(_, one)| late(one)).map(|(conn, _)| *conn).collect();
+        for conn in late {
+            self.actions.push_back(Action::Close(conn));
+            self.lost(now, conn);
+        }
+        self.settle_homeless(now);
+    }
+}
+
+/// What a request that is given up at its deadline has come to.
+fn timed_out(request: &Request) -> Error {
+    let was_sent = request.place.is_some_and(|place| place.sent.is_some());
+    if was_sent { Error::TimedOut } else { Error::Unreachable }
+}
+
+/// Messages.
+impl Core {
+    fn hear(&mut self, now: Time, conn: ConnId, message: FromServer) {
+        match message {
+            FromServer::Welcome(welcome) => self.welcomed(now, conn, welcome),
+            FromServer::Closing(_, closing) => {
+                // Whoever has broken a rule does not do so again at once.
+                let is_ours = !matches!(closing.reason, Reason::Ends | Reason::Idle | Reason::SlowReader);
+                if is_ours && let Some(connection) = self.connections.get(&conn) {
+                    self.nodes.fails(now, connection.address, self.config.pause_us);
+                }
+                self.actions.push_back(Action::Close(conn));
+                self.lost(now, conn);
+            }
+            FromServer::Map(part, more) => self.hear_map(now, conn, &part, more),
+            FromServer::Changes(changes) => {
+                if self.nodes.apply(&changes) {
+                    self.map_changed(now);
+                } else {
+                    self.say(conn, &FromClient::MapWanted(0));
+                }
+            }
+            FromServer::Answer(wire, answer) => self.hear_answer(now, conn, wire, *answer),
+            FromServer::Piece(piece) => self.hear_piece(now, conn, piece.id, piece.bytes),
+            FromServer::Window(window) => {
+                let Some(id) = self.in_flight(conn, window.id) else { return };
+                if let Some(upload) = self.requests.get_mut(&id).and_then(|request| request.upload.as_mut()) {
+                    upload.window += u64::from(window.bytes);
+                    self.push(conn);
+                }
+            }
+            FromServer::End(wire, code) => {
+                if let Some(id) = self.end(conn, wire) {
+                    let whole = self.requests.get(&id).and_then(|request| request.reading);
+                    match code {
+                        Code::Whole if whole.is_some_and(|reading| reading.is_whole()) => {
+                            self.finish(id, Ok(Done::Value));
+                        }
+                        Code::Whole => self.finish(id, Err(Error::Code(Code::Corrupt))),
+                        code => self.failed(now, id, code),
+                    }
+                }
+                self.pump(now, conn);
+            }
+        }
+    }
+
+    fn welcomed(&mut self, now: Time, conn: ConnId, welcome: Welcome) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let address = connection.address;
+        connection.stage = Stage::Open(welcome);
+        self.nodes.works(address);
+        self.pump(now, conn);
+        self.settle_homeless(now);
+    }
+
+    fn hear_map(&mut self, now: Time, conn: ConnId, part: &[u8], more: bool) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        match connection.assembly.add(part, more) {
+            Ok(None) => {}
+            Ok(Some(map)) => {
+                if self.nodes.adopt(map) {
+                    self.map_changed(now);
+                }
+            }
+            Err(_) => self.distrust(now, conn, Malformed::Field("the map")),
+        }
+    }
+
+    fn map_changed(&mut self, now: Time) {
+        // What is asked of a node that is gone would wait for its deadline.
+        let gone = |address: &SocketAddr| {
+            let nodes = self.nodes.map().into_iter().flat_map(|map| map.nodes.values());
+            nodes.filter(|node| node.native == Some(*address)).any(|node| !node.alive)
+        };
+        let gone: Vec<ConnId> =
+            self.by_address.iter().filter(|(address, _)| gone(address)).map(|(_, conn)| *conn).collect();
+        for conn in gone {
+            self.actions.push_back(Action::Close(conn));
+            self.lost(now, conn);
+        }
+        self.settle_homeless(now);
+        if self.connections.len() < LEAST_CONNECTIONS
+            && let Some(address) = self.nodes.any(now, |address| !self.by_address.contains_key(&address))
+        {
+            self.connection_to(now, address);
+        }
+    }
+
+    fn hear_answer(&mut self, now: Time, conn: ConnId, wire: u64, answer: Answer) {
+        let id = if answer.goes_on() { self.in_flight(conn, wire) } else { self.end(conn, wire) };
+        if let Some(id) = id {
+            match answer {
+                Answer::Value(value) => self.found(conn, id, value),
+                Answer::Just(code) if code as u8 >= Code::NotANumber as u8 => self.failed(now, id, code),
+                answer => self.finish(id, Ok(Done::Answer(answer))),
+            }
+        }
+        self.pump(now, conn);
+    }
+
+    fn found(&mut self, conn: ConnId, id: RequestId, value: Value) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        match request.found(&value.meta, value.start, value.len) {
+            Found::First => self.events.push_back(Event::Head(id, value.meta, value.len)),
+            Found::Same => {}
+            Found::Other => return self.give_up(id, Error::Changed),
+        }
+        if let Some(bytes) = value.bytes {
+            self.bring(conn, id, bytes);
+            self.finish(id, Ok(Done::Value));
+        }
+    }
+
+    fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Bytes) {
+        if let Some(id) = self.in_flight(conn, wire)
+            && !self.bring(conn, id, bytes)
+        {
+            self.distrust(now, conn, Malformed::Field("the length of a value"));
+        }
+    }
+
+    /// Bytes of a value have come; whether they are no more than were announced.
+    fn bring(&mut self, conn: ConnId, id: RequestId, bytes: Bytes) -> bool {
+        let Some(request) = self.requests.get_mut(&id) else { return true };
+        // It may be asked elsewhere by now.
+        if request.place.is_none_or(|place| place.conn != conn) {
+            return true;
+        }
+        let Some(reading) = &mut request.reading else { return false };
+        let fits = reading.add(bytes.len() as u64);
+        if fits && !bytes.is_empty() {
+            self.events.push_back(Event::Data(id, bytes));
+        }
+        fits
+    }
+
+    /// A server has said that a request has failed.
+    fn failed(&mut self, now: Time, id: RequestId, code: Code) {
+        let Some(request) = self.requests.get(&id) else { return };
+        if code.may_repeat() && request.can_restart() {
+            let pause = self.config.pause_us << request.attempts.min(DOUBLINGS);
+            return self.send_again(now, id, pause);
+        }
+        self.finish(id, Err(Error::Code(code)));
+    }
+
+    /// A server that breaks the protocol is not listened to.
+    fn distrust(&mut self, now: Time, conn: ConnId, _why: Malformed) {
+        self.actions.push_back(Action::Close(conn));
+        self.lost(now, conn);
+    }
+
+    /// The request that goes by this number at a connection, if it still does.
+    fn in_flight(&self, conn: ConnId, wire: u64) -> Option<RequestId> {
+        let id = *self.connections.get(&conn)?.in_flight.get(&wire)?;
+        let place = self.requests.get(&id)?.place?;
+        (place.conn == conn && place.sent.is_some_and(|(number, _)| number == wire)).then_some(id)
+    }
+
+    /// The same, of its last frame: its credit is free again.
+    fn end(&mut self, conn: ConnId, wire: u64) -> Option<RequestId> {
+        let id = self.in_flight(conn, wire);
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.in_flight.remove(&wire);
+        }
+        id
+    }
+}
+
+/// Ways of requests.
+impl Core {
+    /// Finds a connection for a request, and sends it as soon as that takes it.
+    fn route(&mut self, now: Time, id: RequestId) {
+        let Some(request) = self.requests.get(&id) else { return };
+        let Some(map) = self.nodes.map() else {
+            self.homeless.insert(id);
+            return self.look_for_a_map(now);
+        };
+        let Some(namespace) = self.namespace(map) else { return self.finish(id, Err(Error::NoNamespace)) };
+        let primary = self.nodes.primary(now, namespace, &request.key);
+        let Some(address) = primary.or_else(|| self.nodes.any(now, |_| true)) else {
+            self.homeless.insert(id);
+            return;
+        };
+        self.homeless.remove(&id);
+        let conn = self.connection_to(now, address);
+        if let Some(request) = self.requests.get_mut(&id) {
+            request.place = Some(Place { conn, sent: None });
+        }
+        if let Some(connection) = self.connections.get_mut(&conn) {
+            connection.waiting.push_back(id);
+        }
+        self.pump(now, conn);
+    }
+
+    fn namespace(&self, map: &RouteMap) -> Option<NamespaceId> {
+        map.namespace_named(self.config.namespace.as_str())
+    }
+
+    fn look_for_a_map(&mut self, now: Time) {
+        let is_on_its_way = !self.connections.is_empty();
+        if !is_on_its_way && let Some(address) = self.nodes.any(now, |_| true) {
+            self.connection_to(now, address);
+        }
+    }
+
+    fn settle_homeless(&mut self, now: Time) {
+        if self.homeless.is_empty() {
+            return;
+        }
+        if self.nodes.map().is_none() {
+            return self.look_for_a_map(now);
+        }
+        let homeless: Vec<RequestId> = self.homeless.iter().copied().collect();
+        homeless.into_iter().for_each(|id| self.route(now, id));
+    }
+
+    fn connection_to(&mut self, now: Time, address: SocketAddr) -> ConnId {
+        if let Some(conn) = self.by_address.get(&address) {
+            return *conn;
+        }
+        self.last_connection += 1;
+        let conn = ConnId(self.last_connection);
+        self.connections.insert(conn, Connection::new(address, now));
+        self.by_address.insert(address, conn);
+        self.actions.push_back(Action::Connect(conn, address));
+        conn
+    }
+
+    /// Sends what waits at a connection, as far as it takes it.
+    fn pump(&mut self, now: Time, conn: ConnId) {
+        let window = self.config.window;
+        let namespace = self.nodes.map().and_then(|map| self.namespace(map));
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        while connection.has_credit()
+            && let Some(id) = connection.waiting.pop_front()
+        {
+            let Some(request) = self.requests.get_mut(&id) else { continue };
+            let message = namespace.and_then(|namespace| request.message(namespace, now, window));
+            let Some(message) = message else { continue };
+            let sent = connection.ask(id, &message);
+            request.place = Some(Place { conn, sent: Some(sent) });
+            if request.upload.is_some() {
+                connection.uploading.push_back(id);
+            }
+        }
+        self.announce(conn);
+    }
+
+    /// Sends pieces of values, in turns, as far as their windows and the connection go.
+    fn push(&mut self, conn: ConnId) {
+        let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let mut idle = 0;
+        while connection.has_room()
+            && idle < connection.uploading.len()
+            && let Some(id) = connection.uploading.pop_front()
+        {
+            let Some(request) = self.requests.get_mut(&id) else { continue };
+            let Some(Place { conn: at, sent: Some((wire, _)) }) = request.place else { continue };
+            let Some(upload) = request.upload.as_mut().filter(|_| at == conn) else { continue };
+            idle += 1;
+            if upload.is_ready()
+                && let Some((piece, is_last)) = upload.next_piece()
+            {
+                idle = 0;
+                let end = connection.send_piece(wire, &piece);
+                if upload.wants_more() {
+                    self.events.push_back(Event::Wants(id));
+                }
+                if is_last {
+                    upload.end = Some(end);
+                    continue;
+                }
+            }
+            connection.uploading.push_back(id);
+        }
+        self.announce(conn);
+    }
+
+    fn send_again(&mut self, now: Time, id: RequestId, pause_us: u64) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        request.restart();
+        if pause_us == 0 {
+            self.route(now, id);
+        } else {
+            self.parked.insert((now + pause_us, id));
+        }
+    }
+
+    /// The caller, or its clock, waits no more; the server need not send what it has.
+    fn give_up(&mut self, id: RequestId, error: Error) {
+        let Some(request) = self.requests.get(&id) else { return };
+        if let Some(Place { conn, sent: Some((wire, _)) }) = request.place {
+            self.say(conn, &FromClient::Cancel(wire));
+        }
+        self.finish(id, Err(error));
+    }
+
+    fn finish(&mut self, id: RequestId, result: Result<Done, Error>) {
+        let Some(request) = self.requests.remove(&id) else { return };
+        self.deadlines.remove(&(request.deadline, id));
+        self.homeless.remove(&id);
+        self.events.push_back(Event::Done(id, result));
+    }
+
+    fn say(&mut self, conn: ConnId, message: &FromClient) {
+        if let Some(connection) = self.connections.get_mut(&conn).filter(|connection| connection.is_open()) {
+            connection.say(message);
+            self.announce(conn);
+        }
+    }
+
+    /// Says once that a connection has something to send.
+    fn announce(&mut self, conn: ConnId) {
+        if let Some(connection) = self.connections.get_mut(&conn)
+            && connection.has_output()
+            && !std::mem::replace(&mut connection.announced, true)
+        {
+            self.actions.push_back(Action::Send(conn));
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Why a request has failed.
+
+use native::Code;
+use thiserror::Error;
+
+/// See the module. What comes of a write that failed is said by [`Error::is_harmless`].
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Error {
+    /// The server has said so.
+    #[error("the server says: {0:?}")]
+    Code(Code),
+    /// Nothing was done: no node could be reached in time.
+    #[error("no node could be reached in time; nothing was done")]
+    Unreachable,
+    /// The deadline has passed; a write may or may not have been done.
+    #[error("the deadline has passed; a write may or may not have been done")]
+    TimedOut,
+    /// The connection was lost; a write may or may not have been done.
+    #[error("the connection was lost; the write may or may not have been done")]
+    Unknown,
+    /// The value was replaced while it was read, and only a part of it has been given to the caller.
+    #[error("the value was replaced while it was read")]
+    Changed,
+    /// The caller has cancelled it; a write may or may not have been done.
+    #[error("cancelled; a write may or may not have been done")]
+    Cancelled,
+    /// There is no such namespace.
+    #[error("there is no such namespace")]
+    NoNamespace,
+    /// As many requests are under way as there may be.
+    #[error("too many requests are under way; nothing was done")]
+    Full,
+    /// The key has no bytes, or more than 250.
+    #[error("a key has 1 to 250 bytes")]
+    BadKey,
+    /// The value is longer than a node takes.
+    #[error("the value is longer than the cluster takes; nothing was done")]
+    TooLarge,
+    /// The caller's buffer is shorter than the value.
+    #[error("the value is longer than the buffer")]
+    NoRoom,
+    /// The client has been closed.
+    #[error("the client has been closed; a write may or may not have been done")]
+    Closed,
+}
+
+impl Error {
+    /// Whether the request is known to have changed nothing.
+    #[must_use]
+    pub fn is_harmless(self) -> bool {
+        match self {
+            Self::Code(Code::Unknown | Code::Cancelled | Code::Lost) => false,
+            Self::Code(_) => true,
+            Self::Unreachable | Self::NoNamespace | Self::Full | Self::BadKey | Self::TooLarge => true,
+            Self::TimedOut
+            | Self::Unknown
+            | Self::Changed
+            | Self::Cancelled
+            | Self::NoRoom
+            | Self::Closed => false,
+        }
+    }
+}

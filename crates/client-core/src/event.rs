@@ -1,0 +1,49 @@
+//! What comes out of the core.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use native::{Answer, Meta};
+
+use crate::error::Error;
+
+/// A connection, as the core calls it. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(pub u64);
+
+/// A request, as the core calls it. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// What is to be done with connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// One is to be made.
+    Connect(ConnId, SocketAddr),
+    /// It is not wanted any more.
+    Close(ConnId),
+    /// It has something to send.
+    Send(ConnId),
+}
+
+/// What a request has come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A value was found: what is known of it, and how many bytes follow.
+    Head(RequestId, Meta, u64),
+    /// Bytes of it. The core is told when they have been [taken](crate::Core::taken).
+    Data(RequestId, Bytes),
+    /// More bytes of a value that is fed may be given.
+    Wants(RequestId),
+    /// It has come to its end. Nothing follows.
+    Done(RequestId, Result<Done, Error>),
+}
+
+/// How a request has ended that has not failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// All bytes of the value have been given.
+    Value,
+    /// What the server has answered.
+    Answer(Answer),
+}

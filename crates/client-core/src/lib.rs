@@ -1,0 +1,31 @@
+//! What a client of Gestalt decides, without I/O: which node it asks, what it may ask again, when it gives up.
+//!
+//! [`Core`] is driven by whoever has sockets and a clock. Commands are plain verbs ([`Core::submit`], [`Core::feed`], [`Core::taken`],
+//! [`Core::cancel`]); what arrives is handed in ([`Core::connected`], [`Core::received`], [`Core::lost`], [`Core::tick`]); what is to be done
+//! is asked for: connections ([`Core::poll_action`]), bytes ([`Core::poll_output`]), what requests have come to ([`Core::poll_event`]), and when
+//! time matters next ([`Core::next_deadline`]).
+//!
+//! | part | what it knows |
+//! | --- | --- |
+//! | `core` | all of them; routes what happens to who is concerned |
+//! | `connection` | one connection: hello, credits, frames out and in |
+//! | `request` | one request: what it asks, how far it is, what may be done when it fails |
+//! | `nodes` | where nodes are, and which of them not to try now |
+//!
+//! A request is asked again only where it is known to have changed nothing: the server has said so, its frame had not left, its value had not
+//! left as a whole, or it only reads. What is read on from another node has the same version, or is an error. All queues have bounds.
+
+mod config;
+mod connection;
+mod core;
+mod error;
+mod event;
+mod nodes;
+mod operation;
+mod request;
+
+pub use config::Config;
+pub use core::Core;
+pub use error::Error;
+pub use event::{Action, ConnId, Done, Event, RequestId};
+pub use operation::{Body, Op, Operation};

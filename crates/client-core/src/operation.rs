@@ -1,0 +1,98 @@
+//! What a caller asks.
+
+use bytes::Bytes;
+use native::Range;
+use types::op::{Direction, StoreMode};
+
+/// A request about one key.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// The caller's bytes of it.
+    pub key: Bytes,
+    /// What is wanted.
+    pub op: Op,
+    /// How long it may take, in microseconds; none = as configured.
+    pub timeout_us: Option<u64>,
+}
+
+/// What is wanted of a key.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Its value, or a part of it.
+    Get {
+        /// Which bytes; none = all.
+        range: Option<Range>,
+        /// It is to live for so many seconds from now on.
+        touch: Option<u32>,
+    },
+    /// A value is to be stored.
+    Store {
+        /// How.
+        mode: StoreMode,
+        /// The value.
+        body: Body,
+        /// Opaque to the cluster.
+        flags: u32,
+        /// Seconds to live; 0 = as long as the namespace says.
+        ttl: u32,
+        /// Only if the version is this.
+        compare: Option<u64>,
+    },
+    /// It is to be removed.
+    Delete {
+        /// Only if its version is this.
+        compare: Option<u64>,
+    },
+    /// Its number is to change.
+    Arith {
+        /// Which way.
+        direction: Direction,
+        /// By how much.
+        delta: u64,
+        /// The number and its seconds to live, if there is none yet.
+        initial: Option<(u64, u32)>,
+    },
+    /// It is to live for so many seconds from now on; 0 = for ever.
+    Touch {
+        /// Seconds.
+        ttl: u32,
+    },
+    /// What is known of it.
+    Stat,
+    /// Where its bytes lie.
+    Locate,
+}
+
+/// The value of a write.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// It is here, and can be sent as often as that takes.
+    Here(Bytes),
+    /// So many bytes are [fed](crate::Core::feed), once.
+    Fed(u64),
+}
+
+impl Body {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Here(bytes) => bytes.len() as u64,
+            Self::Fed(len) => *len,
+        }
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Op {
+    /// Whether it changes nothing, so that it may be asked twice.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        matches!(self, Self::Get { touch: None, .. } | Self::Stat | Self::Locate)
+    }
+}

@@ -1,0 +1,286 @@
+//! One request: what it asks, how far it is, and what may be done when it fails.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use native::{Ask, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk};
+use types::op::Key;
+use types::{NamespaceId, Time};
+
+use crate::event::ConnId;
+use crate::operation::{Body, Op};
+
+/// Fed bytes that wait to be sent below which more are asked for.
+const FED_LOW_BYTES: usize = 256 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub key: Bytes,
+    pub op: Op,
+    pub deadline: Time,
+    /// How often it has been tried again.
+    pub attempts: u32,
+    /// Where it has been sent to, or waits to be sent.
+    pub place: Option<Place>,
+    pub upload: Option<Upload>,
+    pub reading: Option<Reading>,
+}
+
+/// Where a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub conn: ConnId,
+    /// Its number there, and where its frame begins, once it has been sent.
+    pub sent: Option<(u64, u64)>,
+}
+
+/// A value that is being sent in pieces.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    /// What has not been put into frames.
+    queue: VecDeque<Bytes>,
+    queued: usize,
+    /// Bytes that have not been fed, and that have not been put into frames.
+    unfed: u64,
+    left: u64,
+    len: u64,
+    /// How many bytes the server takes now.
+    pub window: u64,
+    /// Where its last frame ends, once all have been made.
+    pub end: Option<u64>,
+}
+
+/// A value that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub version: u64,
+    /// Its bytes that are wanted: from where to where.
+    pub range: (u64, u64),
+    /// How many of them have come.
+    pub come: u64,
+    /// Bytes that the caller has not taken, and that it has taken without the server's knowing.
+    untaken: u64,
+    owed: u64,
+}
+
+/// What became of a request whose connection was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It has changed nothing, and can be sent again.
+    Again,
+    /// It has changed nothing, and its value is gone.
+    Nothing,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Request {
+    pub(crate) fn new(key: Bytes, op: Op, deadline: Time) -> Self {
+        let upload = match &op {
+            Op::Store { body, .. } => Upload::of(body),
+            _ => None,
+        };
+        Self { key, op, deadline, attempts: 0, place: None, upload, reading: None }
+    }
+
+    /// Whether it has to wait for the caller: a value that is fed and short has to be whole.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        let Op::Store { body: Body::Fed(len), .. } = &self.op else { return false };
+        *len <= MAX_PIECE_BYTES as u64
+    }
+
+    /// What is asked of the server now, of a key that is one.
+    pub(crate) fn message(&self, namespace: NamespaceId, now: Time, window: u32) -> Option<native::Request> {
+        let key = Key::of(namespace, self.key.clone()).ok()?;
+        let left_ms = (self.deadline.since(now) / 1000).clamp(1, MAX_DEADLINE_MS.into());
+        let ask = match &self.op {
+            Op::Get { range, touch } => {
+                let (range, window) = match self.reading {
+                    // What has come is not asked for again, and what the caller still holds counts.
+                    Some(reading) => (Some(reading.rest()), reading.window(window)),
+                    None => (*range, window),
+                };
+                Ask::Get(GetAsk { range, touch: *touch, window })
+            }
+            Op::Store { mode, body, flags, ttl, compare } => {
+                let content = match body {
+                    Body::Here(bytes) if bytes.len() <= MAX_PIECE_BYTES => Content::Here(bytes.clone()),
+                    body => Content::Pieces(body.len()),
+                };
+                Ask::Store(StoreAsk { mode: *mode, flags: *flags, ttl: *ttl, compare: *compare, content })
+            }
+            Op::Delete { compare } => Ask::Delete { compare: *compare },
+            Op::Arith { direction, delta, initial } => {
+                Ask::Arith { direction: *direction, delta: *delta, initial: *initial }
+            }
+            Op::Touch { ttl } => Ask::Touch { ttl: *ttl },
+            Op::Stat => Ask::Stat,
+            Op::Locate => Ask::Locate,
+        };
+        Some(native::Request { key, deadline_ms: left_ms as u32, ask })
+    }
+
+    /// What may be done when its connection was lost, of which `has_left` says what had left.
+    pub(crate) fn fate(&self, has_left: impl Fn(u64) -> bool) -> Fate {
+        let had_left = self.place.and_then(|place| place.sent).is_some_and(|(_, start)| has_left(start));
+        if !had_left || self.op.only_reads() {
+            return self.restartable();
+        }
+        match &self.upload {
+            // The server does not store what it does not have all of.
+            Some(upload) if upload.end.is_none_or(|end| !has_left(end - 1)) => self.restartable(),
+            Some(_) | None => Fate::Unknown,
+        }
+    }
+
+    fn restartable(&self) -> Fate {
+        let is_gone = matches!(&self.op, Op::Store { body: Body::Fed(_), .. })
+            && self.upload.as_ref().is_none_or(Upload::has_begun);
+        if is_gone { Fate::Nothing } else { Fate::Again }
+    }
+
+    /// Whether it can be sent again when a server says that it has done nothing.
+    pub(crate) fn can_restart(&self) -> bool {
+        self.restartable() == Fate::Again
+    }
+
+    /// It is sent again from its beginning.
+    pub(crate) fn restart(&mut self) {
+        self.place = None;
+        self.attempts += 1;
+        match (&self.op, &mut self.upload) {
+            (Op::Store { body: body @ Body::Here(_), .. }, upload) => *upload = Upload::of(body),
+            // Nothing of it has been sent, or it would not be sent again.
+            (_, Some(upload)) => upload.window = 0,
+            (_, None) => {}
+        }
+        if let Some(reading) = &mut self.reading {
+            reading.owed = 0;
+        }
+    }
+
+    /// The caller gives bytes of its value; how many of them wait now. None if that is more than it has.
+    pub(crate) fn feed(&mut self, bytes: Bytes) -> Option<usize> {
+        let Op::Store { body, .. } = &mut self.op else { return None };
+        let upload = self.upload.as_mut()?;
+        upload.unfed = upload.unfed.checked_sub(bytes.len() as u64)?;
+        upload.queued += bytes.len();
+        upload.queue.push_back(bytes);
+        let queued = upload.queued;
+        if upload.unfed == 0 && body.len() <= MAX_PIECE_BYTES as u64 {
+            let mut whole = BytesMut::with_capacity(queued);
+            upload.queue.drain(..).for_each(|bytes| whole.extend_from_slice(&bytes));
+            *body = Body::Here(whole.freeze());
+            self.upload = None;
+        }
+        Some(queued)
+    }
+
+    /// A value was found; whether that goes with what has come of it before.
+    pub(crate) fn found(&mut self, meta: &Meta, start: u64, len: u64) -> Found {
+        match &self.reading {
+            Some(reading) if reading.version != meta.version || reading.rest() != (Range { start, len }) => {
+                Found::Other
+            }
+            Some(_) => Found::Same,
+            None => {
+                let range = (start, start + len);
+                let (come, untaken, owed) = (0, 0, 0);
+                self.reading = Some(Reading { version: meta.version, range, come, untaken, owed });
+                Found::First
+            }
+        }
+    }
+}
+
+/// How a value that was found goes with what was found before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing was.
+    First,
+    /// It is the rest of that.
+    Same,
+    /// It is another value.
+    Other,
+}
+
+impl Upload {
+    fn of(body: &Body) -> Option<Self> {
+        let len = body.len();
+        let (queue, unfed) = match body {
+            Body::Here(bytes) if bytes.len() <= MAX_PIECE_BYTES => return None,
+            Body::Here(bytes) => (VecDeque::from([bytes.clone()]), 0),
+            Body::Fed(len) => (VecDeque::new(), *len),
+        };
+        let queued = queue.iter().map(Bytes::len).sum();
+        Some(Self { queue, queued, unfed, left: len, len, window: 0, end: None })
+    }
+
+    /// Whether bytes of it have been put into frames.
+    fn has_begun(&self) -> bool {
+        self.left < self.len
+    }
+
+    /// Whether a piece can be sent now.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.window > 0 && !self.queue.is_empty()
+    }
+
+    /// Whether the caller has to give more soon.
+    pub(crate) fn wants_more(&self) -> bool {
+        self.unfed > 0 && self.queued < FED_LOW_BYTES
+    }
+
+    /// The next piece, and whether it is the last one.
+    pub(crate) fn next_piece(&mut self) -> Option<(Bytes, bool)> {
+        let most = usize::try_from(self.window).unwrap_or(usize::MAX).min(MAX_PIECE_BYTES);
+        let front = self.queue.front_mut().filter(|_| most > 0)?;
+        let piece = front.split_to(most.min(front.len()));
+        if front.is_empty() {
+            self.queue.pop_front();
+        }
+        self.queued -= piece.len();
+        self.window -= piece.len() as u64;
+        self.left -= piece.len() as u64;
+        Some((piece, self.left == 0))
+    }
+}
+
+impl Reading {
+    /// What has not come.
+    pub(crate) fn rest(&self) -> Range {
+        let start = self.range.0 + self.come;
+        Range { start, len: self.range.1 - start }
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.come == self.range.1 - self.range.0
+    }
+
+    /// Bytes have come; whether they are no more than were wanted.
+    pub(crate) fn add(&mut self, len: u64) -> bool {
+        if len > self.rest().len {
+            return false;
+        }
+        self.come += len;
+        self.untaken += len;
+        true
+    }
+
+    /// The caller has taken bytes; how many the server may send for them now, of a window that is so large in all.
+    pub(crate) fn taken(&mut self, len: u64, window: u32) -> Option<u32> {
+        let len = len.min(self.untaken);
+        self.untaken -= len;
+        self.owed += len;
+        // Not for every few bytes: a grant is a frame.
+        let grant = u32::try_from(self.owed).ok().filter(|owed| *owed >= (window / 2).max(1))?;
+        self.owed = 0;
+        Some(grant).filter(|_| !self.is_whole())
+    }
+
+    /// What may be on its way of a window that is so large in all.
+    fn window(&self, all: u32) -> u32 {
+        u32::try_from(u64::from(all).saturating_sub(self.untaken)).unwrap_or(0)
+    }
+}

@@ -1,0 +1,8 @@
+//! Stories of a client and of servers that do what a test says, in virtual time.
+
+// A sample that cannot be made fails its test.
+#![allow(clippy::unwrap_used)]
+
+mod flow;
+mod retries;
+mod world;

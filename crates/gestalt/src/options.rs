@@ -1,0 +1,172 @@
+//! How a client is made, and how a value is stored.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+
+use client_core::Config;
+use thiserror::Error;
+use types::Name;
+use types::op::StoreMode;
+
+/// Where a native listener is if the address says nothing of a port.
+const DEFAULT_PORT: u16 = 11311;
+
+/// What a client is made with. As text: `gestalt://host:port[,host:port...]/namespace?timeout=10s&window=1048576`.
+///
+/// ```
+/// let options: gestalt::Options = "gestalt://10.0.0.1:11311,10.0.0.2:11311/sessions?timeout=500ms".parse()?;
+/// assert_eq!(options.seeds.len(), 2);
+/// assert!("gestalt://10.0.0.1/Sessions".parse::<gestalt::Options>().is_err());
+/// # Ok::<(), gestalt::BadUri>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Some nodes of the cluster: it says where the others are.
+    pub seeds: Vec<SocketAddr>,
+    /// Whose keys the client is about.
+    pub namespace: Name,
+    /// How long a request may take, and the making of the client.
+    pub timeout: Duration,
+    /// Most bytes of one value that are on their way and have not been taken.
+    pub window: u32,
+    /// Most requests at a time.
+    pub max_requests: usize,
+}
+
+/// Text that says not how to make a client.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES]")]
+pub struct BadUri {
+    uri: String,
+    reason: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let config = Config::default();
+        Self {
+            seeds: Vec::new(),
+            namespace: config.namespace,
+            timeout: Duration::from_micros(config.timeout_us),
+            window: config.window,
+            max_requests: config.max_requests,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn config(&self) -> Config {
+        Config {
+            seeds: self.seeds.clone(),
+            namespace: self.namespace.clone(),
+            timeout_us: micros(self.timeout),
+            window: self.window.max(1),
+            max_requests: self.max_requests.max(1),
+            ..Config::default()
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "timeout" => self.timeout = duration(value).ok_or_else(|| format!("'{value}' is no time"))?,
+            "window" => {
+                self.window = value.parse().map_err(|_| format!("'{value}' is no number of bytes"))?
+            }
+            _ => return Err(format!("there is no option '{name}'")),
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// `500ms` or `10s`.
+fn duration(text: &str) -> Option<Duration> {
+    match text.strip_suffix("ms") {
+        Some(millis) => millis.parse().ok().map(Duration::from_millis),
+        None => text.strip_suffix('s')?.parse().ok().map(Duration::from_secs),
+    }
+}
+
+impl FromStr for Options {
+    type Err = BadUri;
+
+    fn from_str(uri: &str) -> Result<Self, BadUri> {
+        parse(uri).map_err(|reason| BadUri { uri: uri.to_owned(), reason })
+    }
+}
+
+fn parse(uri: &str) -> Result<Options, String> {
+    let rest = uri.strip_prefix("gestalt://").ok_or("it does not begin with gestalt://")?;
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (hosts, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut options = Options::default();
+    for host in hosts.split(',').filter(|host| !host.is_empty()) {
+        options.seeds.extend(resolve(host)?);
+    }
+    if options.seeds.is_empty() {
+        return Err("it names no node".to_owned());
+    }
+    if !name.is_empty() {
+        options.namespace = name.parse().map_err(|bad: types::BadName| bad.to_string())?;
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').ok_or_else(|| format!("'{pair}' is no option"))?;
+        options.set(name, value)?;
+    }
+    Ok(options)
+}
+
+fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let found = if has_port { host.to_socket_addrs() } else { (host, DEFAULT_PORT).to_socket_addrs() };
+    found.map(Iterator::collect).map_err(|error| format!("{host}: {error}"))
+}
+
+/// How a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Store {
+    /// Under which condition.
+    pub mode: StoreMode,
+    /// Opaque to the cluster, and given back with the value.
+    pub flags: u32,
+    /// How many seconds it lives; 0 = as long as its namespace says.
+    pub ttl: u32,
+    /// Only in the place of this version.
+    pub compare: Option<u64>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { mode: StoreMode::Set, flags: 0, ttl: 0, compare: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_are_strict() {
+        let options: Options = "gestalt://127.0.0.1:1,[::1]:2/a?timeout=250ms&window=9".parse().unwrap();
+        assert_eq!(options.seeds, ["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()]);
+        assert_eq!((options.namespace.as_str(), options.timeout.as_millis(), options.window), ("a", 250, 9));
+        let plain: Options = "gestalt://127.0.0.1".parse().unwrap();
+        assert_eq!((plain.seeds[0].port(), plain.namespace.as_str()), (DEFAULT_PORT, "default"));
+        let bad = [
+            "",
+            "http://a",
+            "gestalt://",
+            "gestalt:///n",
+            "gestalt://127.0.0.1/No",
+            "gestalt://127.0.0.1?x=1",
+        ];
+        for uri in bad.into_iter().chain(["gestalt://127.0.0.1?timeout=1h", "gestalt://127.0.0.1?window"]) {
+            assert!(uri.parse::<Options>().unwrap_err().to_string().contains("write gestalt://"), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The core at work: sockets, a timer, and who waits for what.
+//!
+//! There is one lock around the core and those who wait; it is held while a request is put into frames, or frames are read, and never over an
+//! await. Each connection is a task, in which reading and writing go on beside each other: a server that sends is read also while it takes
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::{Buf, Bytes, BytesMut};
+use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId};
+use native::Meta;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use types::Time;
+
+/// Bytes that one read asks for.
+const READ_BYTES: usize = 64 * 1024;
+/// Buffers of one write.
+const WRITE_BUFFERS: usize = 64;
+
+/// Who hears what a request comes to. It is called while the core is at work, and must not call it.
+pub trait Sink: Send {
+    /// A value was found, of which so many bytes follow; whether they are wanted.
+    fn head(&mut self, _meta: &Meta, _len: u64) -> bool {
+        true
+    }
+
+    /// Bytes of it; how many of them are taken at once. Of the others the core hears later.
+    fn data(&mut self, bytes: Bytes) -> usize {
+        bytes.len()
+    }
+
+    /// More bytes of a value that is fed may be given.
+    fn wants(&mut self) {}
+
+    /// It has come to its end.
+    fn done(self: Box<Self>, result: Result<Done, Error>);
+}
+
+/// A client's core with its tasks. See the module.
+pub struct Shell {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    start: Instant,
+    /// When the timer rings next.
+    armed: AtomicU64,
+    timer: Notify,
+    has_map: watch::Sender<bool>,
+    runtime: Handle,
+}
+
+struct State {
+    core: Core,
+    sinks: BTreeMap<RequestId, Box<dyn Sink>>,
+    connections: BTreeMap<ConnId, Arc<Wake>>,
+}
+
+/// What a connection's task waits for.
+#[derive(Default)]
+struct Wake {
+    output: Notify,
+    close: Notify,
+}
+
+impl Shell {
+    /// Starts one on `runtime`; nothing is asked yet.
+    #[must_use]
+    pub fn start(config: Config, runtime: Handle) -> Self {
+        let core = Core::new(config);
+        let state = State { core, sinks: BTreeMap::new(), connections: BTreeMap::new() };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            start: Instant::now(),
+            armed: AtomicU64::new(u64::MAX),
+            timer: Notify::new(),
+            has_map: watch::Sender::new(false),
+            runtime,
+        });
+        drop(shared.runtime.spawn(keep_time(Arc::downgrade(&shared))));
+        Self { shared }
+    }
+
+    /// Asks for something; `sink` hears what comes of it.
+    ///
+    /// # Errors
+    /// Nothing was asked, and `sink` hears nothing.
+    pub fn submit(&self, operation: Operation, sink: Box<dyn Sink>) -> Result<RequestId, Error> {
+        let (now, mut state) = self.shared.enter();
+        let id = state.core.submit(now, operation)?;
+        state.sinks.insert(id, sink);
+        self.shared.dispatch(now, state);
+        Ok(id)
+    }
+
+    /// Gives bytes of a value that is fed.
+    pub fn feed(&self, id: RequestId, bytes: Bytes) {
+        self.shared.with(|core, now| core.feed(now, id, bytes));
+    }
+
+    /// Bytes of a value that is read have been taken.
+    pub fn taken(&self, id: RequestId, len: u64) {
+        self.shared.with(|core, _| core.taken(id, len));
+    }
+
+    /// Nobody waits for a request any more.
+    pub fn cancel(&self, id: RequestId) {
+        self.shared.with(|core, _| core.cancel(id));
+    }
+
+    /// Returns when the client has a map, or when the time is over: whether it has.
+    pub async fn has_map(&self, limit: Duration) -> bool {
+        let mut has_map = self.shared.has_map.subscribe();
+        self.shared.with(|core, now| core.reach_out(now));
+        matches!(tokio::time::timeout(limit, has_map.wait_for(|has| *has)).await, Ok(Ok(_)))
+    }
+
+    /// How many requests have not ended.
+    #[must_use]
+    pub fn unfinished(&self) -> usize {
+        self.shared.enter().1.core.unfinished()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.shared.with(|core, _| core.close());
+        self.shared.timer.notify_one();
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Time {
+        // The first moment is not 0, which is before all of them.
+        Time(1 + u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX - 1))
+    }
+
+    fn enter(&self) -> (Time, MutexGuard<'_, State>) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.now(), state)
+    }
+
+    fn with(self: &Arc<Self>, act: impl FnOnce(&mut Core, Time)) {
+        let (now, mut state) = self.enter();
+        act(&mut state.core, now);
+        self.dispatch(now, state);
+    }
+
+    /// Tells everybody what has come of what the core was told, and does what it wants done.
+    fn dispatch(self: &Arc<Self>, now: Time, mut state: MutexGuard<'_, State>) {
+        let State { core, sinks, connections } = &mut *state;
+        while let Some(event) = core.poll_event() {
+            tell(core, sinks, event);
+        }
+        while let Some(action) = core.poll_action() {
+            match action {
+                Action::Connect(conn, address) => {
+                    let wake = Arc::new(Wake::default());
+                    connections.insert(conn, Arc::clone(&wake));
+                    drop(self.runtime.spawn(run(Arc::downgrade(self), conn, address, wake)));
+                }
+                Action::Close(conn) => {
+                    if let Some(wake) = connections.remove(&conn) {
+                        wake.close.notify_one();
+                    }
+                }
+                Action::Send(conn) => {
+                    if let Some(wake) = connections.get(&conn) {
+                        wake.output.notify_one();
+                    }
+                }
+            }
+        }
+        if core.map().is_some() && !*self.has_map.borrow() {
+            self.has_map.send_replace(true);
+        }
+        let next = core.next_deadline(now).map_or(u64::MAX, |time| time.0);
+        drop(state);
+        // A timer that rings too early does no harm, and is cheaper than to move it every time.
+        if next < self.armed.load(Ordering::Relaxed) {
+            self.armed.store(next, Ordering::Relaxed);
+            self.timer.notify_one();
+        }
+    }
+}
+
+fn tell(core: &mut Core, sinks: &mut BTreeMap<RequestId, Box<dyn Sink>>, event: Event) {
+    match event {
+        Event::Head(id, meta, len) => {
+            let wanted = sinks.get_mut(&id).is_some_and(|sink| sink.head(&meta, len));
+            if !wanted && sinks.contains_key(&id) {
+                core.cancel(id);
+            }
+        }
+        Event::Data(id, bytes) => {
+            if let Some(sink) = sinks.get_mut(&id) {
+                let taken = sink.data(bytes);
+                core.taken(id, taken as u64);
+            }
+        }
+        Event::Wants(id) => {
+            if let Some(sink) = sinks.get_mut(&id) {
+                sink.wants();
+            }
+        }
+        Event::Done(id, result) => {
+            if let Some(sink) = sinks.remove(&id) {
+                sink.done(result);
+            }
+        }
+    }
+}
+
+/// Rings when the core wants it, until the client is gone.
+async fn keep_time(shared: Weak<Shared>) {
+    loop {
+        let Some(strong) = shared.upgrade() else { return };
+        let until = strong.armed.load(Ordering::Relaxed);
+        let left = Duration::from_micros(until.saturating_sub(strong.now().0));
+        let rings = tokio::time::timeout(left.min(LONGEST_SLEEP), strong.timer.notified()).await.is_err();
+        if rings {
+            strong.armed.store(u64::MAX, Ordering::Relaxed);
+            strong.with(|core, now| core.tick(now));
+        }
+        if Arc::strong_count(&strong) == 1 {
+            return;
+        }
+    }
+}
+
+/// How long the timer sleeps at most.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// One connection, until it is lost or not wanted any more.
+async fn run(shared: Weak<Shared>, conn: ConnId, address: SocketAddr, wake: Arc<Wake>) {
+    let talking = async {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.into_split();
+        match shared.upgrade() {
+            Some(shared) => shared.with(|core, _| core.connected(conn)),
+            None => return Ok(()),
+        }
+        tokio::select! {
+            ended = read(&shared, conn, reader) => ended,
+            ended = write(&shared, conn, writer, &wake) => ended,
+        }
+    };
+    let ended: std::io::Result<()> = tokio::select! {
+        ended = talking => ended,
+        () = wake.close.notified() => return,
+    };
+    if let Some(shared) = shared.upgrade() {
+        tracing::debug!(%address, ?ended, "a connection was lost");
+        let (now, mut state) = shared.enter();
+        state.connections.remove(&conn);
+        state.core.lost(now, conn);
+        shared.dispatch(now, state);
+    }
+}
+
+async fn read(shared: &Weak<Shared>, conn: ConnId, mut reader: OwnedReadHalf) -> std::io::Result<()> {
+    let mut input = BytesMut::with_capacity(READ_BYTES);
+    loop {
+        input.reserve(READ_BYTES / 2);
+        if reader.read_buf(&mut input).await? == 0 {
+            return Ok(());
+        }
+        let Some(shared) = shared.upgrade() else { return Ok(()) };
+        shared.with(|core, now| core.received(now, conn, &mut input));
+    }
+}
+
+async fn write(
+    shared: &Weak<Shared>,
+    conn: ConnId,
+    mut writer: OwnedWriteHalf,
+    wake: &Wake,
+) -> std::io::Result<()> {
+    let mut buffers = Vec::with_capacity(WRITE_BUFFERS);
+    loop {
+        buffers.clear();
+        match shared.upgrade() {
+            Some(shared) => {
+                shared.with(|core, now| core.poll_output(now, conn, WRITE_BUFFERS, &mut buffers));
+            }
+            None => return Ok(()),
+        }
+        if buffers.is_empty() {
+            wake.output.notified().await;
+        } else {
+            write_all(&mut writer, &mut buffers).await?;
+        }
+    }
+}
+
+async fn write_all(writer: &mut OwnedWriteHalf, buffers: &mut [Bytes]) -> std::io::Result<()> {
+    let mut first = 0;
+    while first < buffers.len() {
+        let slices: Vec<IoSlice<'_>> = buffers[first..].iter().map(|bytes| IoSlice::new(bytes)).collect();
+        let mut written = writer.write_vectored(&slices).await?;
+        if written == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        while first < buffers.len() && written >= buffers[first].len() {
+            written -= buffers[first].len();
+            first += 1;
+        }
+        if written > 0 {
+            buffers[first].advance(written);
+        }
+    }
+    Ok(())
+}

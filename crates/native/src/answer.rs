@@ -1,0 +1,399 @@
+//! What comes of requests: a code, and what belongs to it.
+
+use bytes::Bytes;
+use types::{GroupId, NodeId, RoleIndex, Slot};
+
+use crate::fields::{Fields, Malformed, Put};
+use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
+
+/// Most spans of one answer.
+pub const MAX_SPANS: usize = 512;
+/// Most nodes that one span lies on.
+const MAX_SPAN_NODES: usize = 64;
+/// Stands for "for ever", and for "no node".
+const FOREVER: u32 = u32::MAX;
+const NOBODY: u16 = u16::MAX;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $done:ident;)*) => {
+        /// What came of a request.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Code {
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl Code {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// The code with this number.
+            #[must_use]
+            pub fn of(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Whether the request is known to have changed nothing, and may be sent again as it is.
+            #[must_use]
+            pub fn may_repeat(self) -> bool {
+                match self {
+                    $(Self::$name => codes!(@$done),)*
+                }
+            }
+        }
+    };
+    (@again) => { true };
+    (@final) => { false };
+}
+
+codes! {
+    /// The value.
+    Value = 0, final;
+    /// There is none.
+    Miss = 1, final;
+    /// Stored.
+    Stored = 2, final;
+    /// Not stored: there is, or there is no, such key.
+    NotStored = 3, final;
+    /// Not done: another version is there.
+    Exists = 4, final;
+    /// Not done: there is no such key.
+    NotFound = 5, final;
+    /// Removed.
+    Deleted = 6, final;
+    /// It lives for as long as was asked.
+    Touched = 7, final;
+    /// The number.
+    Number = 8, final;
+    /// What is known of it.
+    About = 9, final;
+    /// Where it lies.
+    Places = 10, final;
+    /// A value that came in pieces is whole.
+    Whole = 11, final;
+    /// Nothing was done: the value is no number.
+    NotANumber = 64, final;
+    /// Nothing was done: the value is longer than it may be.
+    TooLarge = 65, final;
+    /// Nothing was done: there is no memory, and nothing may be evicted.
+    OutOfMemory = 66, final;
+    /// Nothing was done: too much waits already, or the value changed while it was written or read.
+    Busy = 67, again;
+    /// Nothing was done: no primary could be reached in time.
+    Unavailable = 68, again;
+    /// More members were lost than the code makes up for.
+    Lost = 69, final;
+    /// There is no such namespace.
+    NoNamespace = 70, final;
+    /// The primary was lost meanwhile: it may or may not have been done.
+    Unknown = 71, final;
+    /// What is there is damaged.
+    Corrupt = 72, final;
+    /// The client has cancelled it; a write may or may not have been done.
+    Cancelled = 73, final;
+    /// Nothing was done: its deadline had passed before it was begun.
+    Late = 74, final;
+}
+
+/// What is known of an item that has a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// Its version.
+    pub version: u64,
+    /// Opaque to the server.
+    pub flags: u32,
+    /// Seconds to live; none = for ever.
+    pub ttl: Option<u32>,
+    /// Length of the whole value in bytes.
+    pub value_len: u64,
+}
+
+/// A value, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Of the item.
+    pub meta: Meta,
+    /// The first byte that is wanted and there.
+    pub start: u64,
+    /// So many bytes of it come, from there on.
+    pub len: u64,
+    /// They, if they are in the answer's frame; else they come in pieces, and an end behind them.
+    pub bytes: Option<Bytes>,
+}
+
+/// How a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Whole at one member.
+    Packed,
+    /// In chunks.
+    Chunks {
+        /// Longest chunk in bytes.
+        chunk_len: u32,
+        /// Data chunks of a stripe.
+        k: u8,
+    },
+}
+
+/// What is known of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// As with its value.
+    pub meta: Meta,
+    /// Seconds since it was last read.
+    pub idle: u32,
+    /// Whether it has been read.
+    pub fetched: bool,
+    /// How it lies.
+    pub layout: Layout,
+}
+
+/// Bytes of a value that lie on certain nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The first byte.
+    pub start: u64,
+    /// How many.
+    pub len: u64,
+    /// Bytes that lie on one of the nodes before it is the next one's turn, round and round; 0 if there is one node.
+    pub cell_len: u32,
+    /// The nodes, in their order. None = it is lost there, or nobody serves it now.
+    pub nodes: Vec<Option<NodeId>>,
+}
+
+/// Where a key's bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Its hash slot.
+    pub slot: Slot,
+    /// Its group.
+    pub group: GroupId,
+    /// Its data role.
+    pub role: RoleIndex,
+    /// The node of its primary, if there is one now.
+    pub primary: Option<NodeId>,
+    /// What there is under the key, and where it lies; at most [`MAX_SPANS`], of a longer value the first ones. None = there is nothing.
+    pub found: Option<(Meta, Vec<Span>)>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// See [`Code::Value`].
+    Value(Value),
+    /// See [`Code::Stored`]: the new version.
+    Stored(u64),
+    /// See [`Code::Number`]: the number and the new version.
+    Number(u64, u64),
+    /// See [`Code::About`].
+    About(About),
+    /// See [`Code::Places`].
+    Places(Places),
+    /// Any other code; nothing belongs to it.
+    Just(Code),
+}
+
+/// The bytes come in pieces.
+const PIECES: u8 = 1;
+
+impl Answer {
+    /// Its code.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Value(_) => Code::Value,
+            Self::Stored(_) => Code::Stored,
+            Self::Number(..) => Code::Number,
+            Self::About(_) => Code::About,
+            Self::Places(_) => Code::Places,
+            Self::Just(code) => *code,
+        }
+    }
+
+    /// Whether more frames follow.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Self::Value(Value { bytes: None, .. }))
+    }
+
+    /// Appends it.
+    pub fn put(&self, id: u64, out: &mut Vec<u8>) {
+        if let Self::Value(value) = self {
+            value.put_head(id, out);
+            return out.extend_from_slice(value.bytes.as_deref().unwrap_or_default());
+        }
+        put_frame((Kind::Answer, 0, id), 0, out, |out| {
+            out.put_u8(self.code() as u8);
+            match self {
+                Self::Stored(version) => out.put_u64(*version),
+                Self::Number(number, version) => {
+                    out.put_u64(*number);
+                    out.put_u64(*version);
+                }
+                Self::About(about) => about.put(out),
+                Self::Places(places) => places.put(out),
+                Self::Value(_) | Self::Just(_) => {}
+            }
+        });
+    }
+
+    pub(crate) fn take(header: &Header, body: Bytes) -> Result<Self, Malformed> {
+        let mut fields = Fields::of(body);
+        let code = Code::of(fields.u8()?).ok_or(Malformed::Field("the code"))?;
+        let known = if code == Code::Value { PIECES } else { 0 };
+        if header.flags & !known != 0 {
+            return Err(Malformed::Reserved);
+        }
+        let answer = match code {
+            Code::Value => Self::Value(Value::take(header.flags & PIECES != 0, &mut fields)?),
+            Code::Stored => Self::Stored(fields.u64()?),
+            Code::Number => Self::Number(fields.u64()?, fields.u64()?),
+            Code::About => Self::About(About::take(&mut fields)?),
+            Code::Places => Self::Places(Places::take(&mut fields)?),
+            // It is an end's.
+            Code::Whole => return Err(Malformed::Field("the code")),
+            code => Self::Just(code),
+        };
+        fields.end()?;
+        Ok(answer)
+    }
+}
+
+impl Value {
+    /// Appends the frame, but for the bytes that are in it: these follow, [`Self::len`] of them if there are `bytes`.
+    pub fn put_head(&self, id: u64, out: &mut Vec<u8>) {
+        let more = self.bytes.as_ref().map(Bytes::len);
+        Self::put_head_of(&self.meta, (self.start, self.len), more, id, out);
+    }
+
+    /// The same without a value at hand: `here` bytes follow in the frame, or all come in pieces.
+    pub fn put_head_of(
+        meta: &Meta,
+        (start, len): (u64, u64),
+        here: Option<usize>,
+        id: u64,
+        out: &mut Vec<u8>,
+    ) {
+        let flags = if here.is_none() { PIECES } else { 0 };
+        put_frame((Kind::Answer, flags, id), here.unwrap_or(0), out, |out| {
+            out.put_u8(Code::Value as u8);
+            meta.put(out);
+            out.put_u64(start);
+            out.put_u64(len);
+        });
+    }
+
+    fn take(in_pieces: bool, fields: &mut Fields) -> Result<Self, Malformed> {
+        let meta = Meta::take(fields)?;
+        let (start, len) = (fields.u64()?, fields.u64()?);
+        if start.checked_add(len).is_none_or(|end| end > meta.value_len) {
+            return Err(Malformed::Field("the range"));
+        }
+        let bytes = match usize::try_from(len) {
+            _ if in_pieces && len > 0 => None,
+            Ok(here) if !in_pieces && here <= MAX_PIECE_BYTES => Some(fields.bytes(here)?),
+            _ => return Err(Malformed::Field("the length of the value")),
+        };
+        Ok(Self { meta, start, len, bytes })
+    }
+}
+
+impl Meta {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.version);
+        out.put_u32(self.flags);
+        out.put_u32(self.ttl.unwrap_or(FOREVER));
+        out.put_u64(self.value_len);
+    }
+
+    fn take(fields: &mut Fields) -> Result<Self, Malformed> {
+        let (version, flags, ttl) = (fields.u64()?, fields.u32()?, fields.u32()?);
+        Ok(Self { version, flags, ttl: Some(ttl).filter(|ttl| *ttl != FOREVER), value_len: fields.u64()? })
+    }
+}
+
+impl About {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.meta.put(out);
+        out.put_u32(self.idle);
+        out.put_u8(u8::from(self.fetched));
+        let (chunk_len, k) = match self.layout {
+            Layout::Packed => (0, 0),
+            Layout::Chunks { chunk_len, k } => (chunk_len, k),
+        };
+        out.put_u32(chunk_len);
+        out.put_u8(k);
+    }
+
+    fn take(fields: &mut Fields) -> Result<Self, Malformed> {
+        let meta = Meta::take(fields)?;
+        let (idle, fetched) = (fields.u32()?, fields.bool("whether it was read")?);
+        let layout = match (fields.u32()?, fields.u8()?) {
+            (0, 0) => Layout::Packed,
+            (0, _) | (_, 0) => return Err(Malformed::Field("the layout")),
+            (chunk_len, k) => Layout::Chunks { chunk_len, k },
+        };
+        Ok(Self { meta, idle, fetched, layout })
+    }
+}
+
+fn put_node(node: Option<NodeId>, out: &mut Vec<u8>) {
+    out.put_u16(node.map_or(NOBODY, |node| node.0));
+}
+
+fn take_node(fields: &mut Fields) -> Result<Option<NodeId>, Malformed> {
+    Ok(Some(NodeId(fields.u16()?)).filter(|node| node.0 != NOBODY))
+}
+
+impl Places {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.slot.0);
+        out.put_u32(self.group.0);
+        out.put_u8(self.role.0);
+        put_node(self.primary, out);
+        out.put_u8(u8::from(self.found.is_some()));
+        let Some((meta, spans)) = &self.found else { return };
+        meta.put(out);
+        let spans = &spans[..spans.len().min(MAX_SPANS)];
+        out.put_u16(spans.len() as u16);
+        spans.iter().for_each(|span| span.put(out));
+    }
+
+    fn take(fields: &mut Fields) -> Result<Self, Malformed> {
+        let (slot, group) = (Slot(fields.u32()?), GroupId(fields.u32()?));
+        let (role, primary) = (RoleIndex(fields.u8()?), take_node(fields)?);
+        let found = if fields.bool("whether there is a value")? {
+            let (meta, count) = (Meta::take(fields)?, usize::from(fields.u16()?));
+            if count > MAX_SPANS {
+                return Err(Malformed::Field("the number of spans"));
+            }
+            Some((meta, fields.list(count, Span::take)?))
+        } else {
+            None
+        };
+        Ok(Self { slot, group, role, primary, found })
+    }
+}
+
+impl Span {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.start);
+        out.put_u64(self.len);
+        out.put_u32(self.cell_len);
+        let nodes = &self.nodes[..self.nodes.len().min(MAX_SPAN_NODES)];
+        out.put_u8(nodes.len() as u8);
+        nodes.iter().for_each(|node| put_node(*node, out));
+    }
+
+    fn take(fields: &mut Fields) -> Result<Self, Malformed> {
+        let (start, len, cell_len) = (fields.u64()?, fields.u64()?, fields.u32()?);
+        let count = usize::from(fields.u8()?);
+        if !(1..=MAX_SPAN_NODES).contains(&count) {
+            return Err(Malformed::Field("the number of nodes"));
+        }
+        Ok(Self { start, len, cell_len, nodes: fields.list(count, take_node)? })
+    }
+}

@@ -1,0 +1,28 @@
+//! The native protocol (docs/native-protocol.md): bytes into messages and back, without I/O, for the server and for clients alike.
+//!
+//! What comes from the other side becomes a checked type here, or ends the connection with a [`Closing`] reason. Nothing reserves memory
+//! by a declared length: a frame is at most [`MAX_FRAME_BYTES`] long, and longer things (values, maps) come in several.
+
+mod answer;
+mod closing;
+mod fields;
+mod frame;
+mod hello;
+mod map;
+mod message;
+mod outcome;
+mod request;
+
+pub use answer::{About, Answer, Code, Layout, MAX_SPANS, Meta, Places, Span, Value};
+pub use closing::{Closing, Reason};
+pub use fields::Malformed;
+pub use frame::{
+    Decoder, Frame, HEADER_BYTES, Header, Kind, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_PIECE_BYTES,
+};
+pub use hello::{Capabilities, Hello, MAGIC, NEWEST_VERSION, OLDEST_VERSION, Welcome, agree};
+pub use map::{
+    BadRouteMap, MAX_MAP_BYTES, MapAssembly, RouteChanges, RouteMap, RouteNamespace, RouteNode, RoutePool,
+};
+pub use message::{FromClient, FromServer, Piece, Window};
+pub use outcome::code_of;
+pub use request::{Ask, Content, GetAsk, MAX_DEADLINE_MS, Range, Request, StoreAsk};

@@ -1,0 +1,38 @@
+//! Codes of outcomes, in the one place where they are made.
+
+use types::op::{Failure, Outcome};
+
+use crate::answer::Code;
+
+/// What clients are told of an outcome.
+#[must_use]
+pub fn code_of(outcome: &Outcome) -> Code {
+    match outcome {
+        Outcome::Hit(_) => Code::Value,
+        Outcome::Miss => Code::Miss,
+        Outcome::Stored(_) => Code::Stored,
+        Outcome::NotStored => Code::NotStored,
+        Outcome::Exists => Code::Exists,
+        Outcome::NotFound => Code::NotFound,
+        Outcome::Deleted | Outcome::Flushed | Outcome::Noted => Code::Deleted,
+        Outcome::Touched(_) => Code::Touched,
+        Outcome::Number(..) => Code::Number,
+        // No client has asked for a part of a write.
+        Outcome::Begun(_) => Code::Unknown,
+        Outcome::Failed(failure) => code_of_failure(*failure),
+    }
+}
+
+fn code_of_failure(failure: Failure) -> Code {
+    match failure {
+        Failure::NotANumber => Code::NotANumber,
+        Failure::TooLarge => Code::TooLarge,
+        Failure::OutOfMemory => Code::OutOfMemory,
+        Failure::Busy | Failure::NotOpen | Failure::Replaced => Code::Busy,
+        Failure::Unavailable | Failure::WrongPrimary => Code::Unavailable,
+        Failure::Lost => Code::Lost,
+        Failure::NoNamespace => Code::NoNamespace,
+        Failure::Unknown => Code::Unknown,
+        Failure::Corrupt => Code::Corrupt,
+    }
+}

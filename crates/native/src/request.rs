@@ -1,0 +1,316 @@
+//! What clients ask.
+
+use bytes::Bytes;
+use types::op::{Direction, Key, StoreMode};
+use types::{MAX_OBJECT_BYTES, NamespaceId};
+
+use crate::fields::{Fields, Malformed, Put};
+use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
+
+/// Longest deadline, in milliseconds: an hour.
+pub const MAX_DEADLINE_MS: u32 = 60 * 60 * 1000;
+
+/// A request about one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Whose value it is about, with its namespace.
+    pub key: Key,
+    /// The server does not begin it when it has had it for so many milliseconds; 0 = whenever it can.
+    pub deadline_ms: u32,
+    /// What is wanted.
+    pub ask: Ask,
+}
+
+/// What is wanted of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Its value, or a part of it.
+    Get(GetAsk),
+    /// A value is to be stored.
+    Store(StoreAsk),
+    /// It is to be removed.
+    Delete {
+        /// Only if its version is this.
+        compare: Option<u64>,
+    },
+    /// Its number is to grow or to shrink.
+    Arith {
+        /// Which way.
+        direction: Direction,
+        /// By how much.
+        delta: u64,
+        /// The number, and its seconds to live, if there is none yet; else that is an answer.
+        initial: Option<(u64, u32)>,
+    },
+    /// It is to live for so many seconds from now on; 0 = for ever.
+    Touch {
+        /// Seconds.
+        ttl: u32,
+    },
+    /// What is known of it.
+    Stat,
+    /// Where its bytes lie.
+    Locate,
+}
+
+/// A read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GetAsk {
+    /// Which bytes; none = all.
+    pub range: Option<Range>,
+    /// It is to live for so many seconds from now on.
+    pub touch: Option<u32>,
+    /// How many bytes of a value that comes in pieces may be sent before the client grants more.
+    pub window: u32,
+}
+
+/// Bytes of a value. What lies beyond its end is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// From this one on.
+    pub start: u64,
+    /// So many.
+    pub len: u64,
+}
+
+impl Range {
+    /// What there is of it in a value of `len` bytes: from where to where.
+    #[must_use]
+    pub fn within(self, len: u64) -> (u64, u64) {
+        let start = self.start.min(len);
+        (start, start.saturating_add(self.len).min(len))
+    }
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreAsk {
+    /// How.
+    pub mode: StoreMode,
+    /// Opaque to the server.
+    pub flags: u32,
+    /// Seconds to live; 0 = as long as its namespace says, for ever if that says nothing.
+    pub ttl: u32,
+    /// Only if the version is this.
+    pub compare: Option<u64>,
+    /// The value.
+    pub content: Content,
+}
+
+/// The value of a write: in its frame if it fits there, else in pieces behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// At most [`MAX_PIECE_BYTES`].
+    Here(Bytes),
+    /// So many bytes, which are more than that.
+    Pieces(u64),
+}
+
+impl Content {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Here(bytes) => bytes.len() as u64,
+            Self::Pieces(len) => *len,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+const RANGE: u8 = 1;
+const TOUCH: u8 = 2;
+const COMPARE: u8 = 1;
+const INITIAL: u8 = 1;
+
+fn flag(is_set: bool, bit: u8) -> u8 {
+    if is_set { bit } else { 0 }
+}
+
+impl Request {
+    /// Appends the frame, but for the bytes of a value that is in it: these follow, and the caller appends them.
+    pub fn put_head(&self, id: u64, out: &mut Vec<u8>) {
+        let (kind, flags) = self.ask.kind_and_flags();
+        let more = match &self.ask {
+            Ask::Store(StoreAsk { content: Content::Here(bytes), .. }) => bytes.len(),
+            _ => 0,
+        };
+        put_frame((kind, flags, id), more, out, |out| {
+            let client = self.key.client();
+            out.put_u32(self.key.namespace().0);
+            out.put_u32(self.deadline_ms);
+            // A key has at most 250 bytes.
+            out.put_u8(client.len() as u8);
+            out.extend_from_slice(client);
+            self.ask.put(out);
+        });
+    }
+
+    /// The bytes that follow [`Self::put_head`].
+    #[must_use]
+    pub fn value(&self) -> &[u8] {
+        match &self.ask {
+            Ask::Store(StoreAsk { content: Content::Here(bytes), .. }) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// The same, as they are kept.
+    #[must_use]
+    pub fn value_bytes(&self) -> Bytes {
+        match &self.ask {
+            Ask::Store(StoreAsk { content: Content::Here(bytes), .. }) => bytes.clone(),
+            _ => Bytes::new(),
+        }
+    }
+
+    /// Appends the whole frame.
+    pub fn put(&self, id: u64, out: &mut Vec<u8>) {
+        self.put_head(id, out);
+        out.extend_from_slice(self.value());
+    }
+
+    pub(crate) fn take(header: &Header, body: Bytes) -> Result<Self, Malformed> {
+        let mut fields = Fields::of(body);
+        let namespace = NamespaceId(fields.u32()?);
+        let deadline_ms = fields.u32()?;
+        let key_len = usize::from(fields.u8()?);
+        if namespace > NamespaceId::MAX {
+            return Err(Malformed::Field("the namespace"));
+        }
+        if deadline_ms > MAX_DEADLINE_MS {
+            return Err(Malformed::Field("the deadline"));
+        }
+        let key = Key::of(namespace, fields.bytes(key_len)?)
+            .map_err(|_| Malformed::Field("the length of the key"))?;
+        let ask = Ask::take(header, &mut fields)?;
+        fields.end()?;
+        Ok(Self { key, deadline_ms, ask })
+    }
+}
+
+impl Ask {
+    fn kind_and_flags(&self) -> (Kind, u8) {
+        match self {
+            Self::Get(get) => {
+                (Kind::Get, flag(get.range.is_some(), RANGE) | flag(get.touch.is_some(), TOUCH))
+            }
+            Self::Store(store) => (Kind::Store, flag(store.compare.is_some(), COMPARE)),
+            Self::Delete { compare } => (Kind::Delete, flag(compare.is_some(), COMPARE)),
+            Self::Arith { initial, .. } => (Kind::Arith, flag(initial.is_some(), INITIAL)),
+            Self::Touch { .. } => (Kind::Touch, 0),
+            Self::Stat => (Kind::Stat, 0),
+            Self::Locate => (Kind::Locate, 0),
+        }
+    }
+
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Get(get) => get.put(out),
+            Self::Store(store) => store.put(out),
+            Self::Delete { compare } => compare.iter().for_each(|version| out.put_u64(*version)),
+            Self::Arith { direction, delta, initial } => {
+                out.put_u8(u8::from(*direction == Direction::Decrement));
+                out.put_u64(*delta);
+                if let Some((number, ttl)) = initial {
+                    out.put_u64(*number);
+                    out.put_u32(*ttl);
+                }
+            }
+            Self::Touch { ttl } => out.put_u32(*ttl),
+            Self::Stat | Self::Locate => {}
+        }
+    }
+
+    fn take(header: &Header, fields: &mut Fields) -> Result<Self, Malformed> {
+        let flags = header.flags;
+        let only = |known: u8| if flags & !known == 0 { Ok(()) } else { Err(Malformed::Reserved) };
+        match header.kind {
+            Kind::Get => only(RANGE | TOUCH).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get),
+            Kind::Store => only(COMPARE).and_then(|()| StoreAsk::take(flags, fields)).map(Self::Store),
+            Kind::Delete => {
+                only(COMPARE).and_then(|()| compare(flags, fields)).map(|compare| Self::Delete { compare })
+            }
+            Kind::Arith => only(INITIAL).and_then(|()| take_arith(flags, fields)),
+            Kind::Touch => only(0).and_then(|()| fields.u32()).map(|ttl| Self::Touch { ttl }),
+            Kind::Stat => only(0).map(|()| Self::Stat),
+            Kind::Locate => only(0).map(|()| Self::Locate),
+            other => Err(Malformed::Kind(other as u8)),
+        }
+    }
+}
+
+fn compare(flags: u8, fields: &mut Fields) -> Result<Option<u64>, Malformed> {
+    if flags & COMPARE == 0 { Ok(None) } else { fields.u64().map(Some) }
+}
+
+fn take_arith(flags: u8, fields: &mut Fields) -> Result<Ask, Malformed> {
+    let is_down = fields.bool("the direction")?;
+    let direction = if is_down { Direction::Decrement } else { Direction::Increment };
+    let delta = fields.u64()?;
+    let initial = if flags & INITIAL == 0 { None } else { Some((fields.u64()?, fields.u32()?)) };
+    Ok(Ask::Arith { direction, delta, initial })
+}
+
+impl GetAsk {
+    fn put(&self, out: &mut Vec<u8>) {
+        if let Some(range) = self.range {
+            out.put_u64(range.start);
+            out.put_u64(range.len);
+        }
+        if let Some(ttl) = self.touch {
+            out.put_u32(ttl);
+        }
+        out.put_u32(self.window);
+    }
+
+    fn take(flags: u8, fields: &mut Fields) -> Result<Self, Malformed> {
+        let range = match flags & RANGE {
+            0 => None,
+            _ => Some(Range { start: fields.u64()?, len: fields.u64()? }),
+        };
+        let touch = if flags & TOUCH == 0 { None } else { Some(fields.u32()?) };
+        Ok(Self { range, touch, window: fields.u32()? })
+    }
+}
+
+impl StoreAsk {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.put_u8(match self.mode {
+            StoreMode::Set => 0,
+            StoreMode::Add => 1,
+            StoreMode::Replace => 2,
+            StoreMode::Append => 3,
+            StoreMode::Prepend => 4,
+        });
+        out.put_u32(self.flags);
+        out.put_u32(self.ttl);
+        self.compare.iter().for_each(|version| out.put_u64(*version));
+        out.put_u64(self.content.len());
+    }
+
+    fn take(flags: u8, fields: &mut Fields) -> Result<Self, Malformed> {
+        let mode = match fields.u8()? {
+            0 => StoreMode::Set,
+            1 => StoreMode::Add,
+            2 => StoreMode::Replace,
+            3 => StoreMode::Append,
+            4 => StoreMode::Prepend,
+            _ => return Err(Malformed::Field("the mode")),
+        };
+        let (item_flags, ttl) = (fields.u32()?, fields.u32()?);
+        let compare = compare(flags, fields)?;
+        let len = fields.u64()?;
+        let content = match usize::try_from(len) {
+            Ok(here) if here <= MAX_PIECE_BYTES => Content::Here(fields.bytes(here)?),
+            _ if len <= MAX_OBJECT_BYTES => Content::Pieces(len),
+            _ => return Err(Malformed::Field("the length of the value")),
+        };
+        Ok(Self { mode, flags: item_flags, ttl, compare, content })
+    }
+}

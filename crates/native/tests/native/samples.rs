@@ -1,0 +1,112 @@
+//! One message of every kind, with the name that it has in docs/native-protocol.md.
+
+use bytes::Bytes;
+use native::{
+    About, Answer, Ask, Capabilities, Closing, Code, Content, FromClient, FromServer, GetAsk, Hello, Layout,
+    Meta, Piece, Places, Range, Reason, Request, RouteChanges, RouteNode, Span, StoreAsk, Value, Welcome,
+    Window,
+};
+use types::op::{Direction, Key, StoreMode};
+use types::{ClusterId, GroupId, NamespaceId, NodeId, PoolId, RoleIndex, Slot};
+
+fn request(id: u64, namespace: u32, key: &'static str, ask: Ask) -> FromClient {
+    let key = Key::of(NamespaceId(namespace), Bytes::from_static(key.as_bytes())).unwrap();
+    FromClient::Request(id, Box::new(Request { key, deadline_ms: 500, ask }))
+}
+
+fn store(content: Content, compare: Option<u64>) -> Ask {
+    Ask::Store(StoreAsk { mode: StoreMode::Set, flags: 7, ttl: 60, compare, content })
+}
+
+/// What clients say.
+pub fn of_clients() -> Vec<(&'static str, FromClient)> {
+    let range = Some(Range { start: 4096, len: 512 });
+    let up = |initial| Ask::Arith { direction: Direction::Increment, delta: 5, initial };
+    vec![
+        ("hello", FromClient::Hello(Hello { oldest: 1, newest: 1, capabilities: Capabilities(1) })),
+        ("map-wanted", FromClient::MapWanted(41)),
+        ("get", request(1, 0, "user:17", Ask::Get(GetAsk { window: 262_144, ..GetAsk::default() }))),
+        ("get-range", request(2, 3, "film", Ask::Get(GetAsk { range, touch: None, window: 65_536 }))),
+        ("get-touch", request(3, 0, "k", Ask::Get(GetAsk { range: None, touch: Some(60), window: 0 }))),
+        ("store", request(4, 0, "k", store(Content::Here(Bytes::from_static(b"hello")), None))),
+        ("store-compare", request(5, 0, "k", store(Content::Here(Bytes::new()), Some(258)))),
+        ("store-long", request(6, 0, "k", store(Content::Pieces(1 << 20), None))),
+        ("delete", request(7, 0, "k", Ask::Delete { compare: None })),
+        ("incr", request(8, 0, "n", up(None))),
+        ("incr-initial", request(9, 0, "n", up(Some((40, 60))))),
+        ("touch", request(10, 0, "k", Ask::Touch { ttl: 60 })),
+        ("stat", request(11, 0, "k", Ask::Stat)),
+        ("locate", request(12, 0, "k", Ask::Locate)),
+        ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
+        ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
+        ("cancel", FromClient::Cancel(6)),
+    ]
+}
+
+fn places() -> Places {
+    let span = |start, nodes: [u16; 3]| Span {
+        start,
+        len: 196_608,
+        cell_len: 65_536,
+        nodes: nodes.map(|node| Some(NodeId(node)).filter(|node| node.0 != 9)).to_vec(),
+    };
+    Places {
+        slot: Slot(1234),
+        group: GroupId(7),
+        role: RoleIndex(2),
+        primary: Some(NodeId(3)),
+        found: Some((meta(393_216), vec![span(0, [0, 1, 2]), span(196_608, [4, 9, 1])])),
+    }
+}
+
+fn meta(value_len: u64) -> Meta {
+    Meta { version: 258, flags: 7, ttl: Some(60), value_len }
+}
+
+/// What servers say.
+pub fn of_servers() -> Vec<(&'static str, FromServer)> {
+    let answer = |id, answer| FromServer::Answer(id, Box::new(answer));
+    let value = |bytes: Option<Bytes>| {
+        let len = bytes.as_ref().map_or(1 << 20, |bytes| bytes.len() as u64);
+        Answer::Value(Value { meta: meta(len), start: 0, len, bytes })
+    };
+    let node = RouteNode { native: Some(([127, 0, 0, 1], 11_311).into()), alive: true };
+    let changes = RouteChanges {
+        cluster: ClusterId(0x7e57),
+        since: 41,
+        version: 42,
+        nodes: vec![(NodeId(5), node), (NodeId(3), RouteNode { native: None, alive: false })],
+        gone: vec![NodeId(2)],
+        primaries: vec![(PoolId(0), 9, Some(NodeId(5))), (PoolId(0), 10, None)],
+    };
+    let welcome = Welcome {
+        version: 1,
+        capabilities: Capabilities(1),
+        credits: 1024,
+        longest_value: 1 << 30,
+        node: NodeId(3),
+        cluster: ClusterId(0x7e57),
+    };
+    let about = About {
+        meta: meta(1 << 20),
+        idle: 9,
+        fetched: true,
+        layout: Layout::Chunks { chunk_len: 262_144, k: 3 },
+    };
+    vec![
+        ("welcome", FromServer::Welcome(welcome)),
+        ("closing", FromServer::Closing(0, Closing::with(Reason::Version))),
+        ("map-changes", FromServer::Changes(Box::new(changes))),
+        ("value", answer(1, value(Some(Bytes::from_static(b"hello"))))),
+        ("value-long", answer(2, value(None))),
+        ("miss", answer(3, Answer::Just(Code::Miss))),
+        ("stored", answer(4, Answer::Stored(259))),
+        ("number", answer(8, Answer::Number(17, 260))),
+        ("about", answer(11, Answer::About(about))),
+        ("places", answer(12, Answer::Places(places()))),
+        ("unknown", answer(13, Answer::Just(Code::Unknown))),
+        ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),
+        ("grant", FromServer::Window(Window { id: 6, bytes: 262_144 })),
+        ("end", FromServer::End(2, Code::Whole)),
+    ]
+}

@@ -1,0 +1,77 @@
+//! Where the bytes of a key lie.
+
+use native::{Answer, MAX_SPANS, Places, Span, code_of};
+use proto::Place;
+use types::op::{ItemView, Key, Outcome};
+use types::{ClusterMap, Descriptor, GroupId, NodeId, RoleIndex, Slot, Stripe};
+
+use super::answers::meta_of;
+use super::{State, Wants};
+use crate::workers::worker::Worker;
+
+impl State {
+    /// Answers what the map is needed for.
+    pub(super) fn tell_places(&mut self, worker: &Worker) {
+        for (id, outcome) in std::mem::take(&mut self.located) {
+            let Some(pending) = self.forget(id) else { continue };
+            let Wants::Places(key, place) = pending.wants else { continue };
+            worker.counters.count_outcome(pending.kind, &outcome);
+            let host = worker.host.borrow();
+            let answer = match (host.map(), outcome) {
+                (Some(map), Outcome::Hit(item)) => Some((map, Some(item))),
+                (Some(map), Outcome::Miss) => Some((map, None)),
+                (_, outcome) => {
+                    Answer::Just(code_of(&outcome)).put(id, &mut self.output);
+                    None
+                }
+            };
+            if let Some((map, item)) = answer {
+                match places_of(map, &key, place, item.as_ref()) {
+                    Some(places) => Answer::Places(places).put(id, &mut self.output),
+                    // The map has changed in between.
+                    None => Answer::Just(native::Code::Unavailable).put(id, &mut self.output),
+                }
+            }
+        }
+    }
+}
+
+fn places_of(map: &ClusterMap, key: &Key, place: Place, item: Option<&ItemView>) -> Option<Places> {
+    let member = place.member?;
+    let pool = map.catalog.pool_of(key.namespace())?;
+    let primary = map.primary_of(member).map(|host| host.node);
+    let found = item.map(|item| {
+        let spans = match &item.object {
+            None => vec![whole(item.value_len, primary)],
+            Some(object) => spans_of(map, &object.descriptor),
+        };
+        (meta_of(item), spans)
+    });
+    let slot: Slot = pool.slot_of(place.hash);
+    Some(Places { slot, group: member.group, role: member.role, primary, found })
+}
+
+fn whole(len: u64, node: Option<NodeId>) -> Span {
+    Span { start: 0, len, cell_len: 0, nodes: vec![node] }
+}
+
+/// One for each stripe.
+fn spans_of(map: &ClusterMap, descriptor: &Descriptor) -> Vec<Span> {
+    let of = |stripe: Stripe| Span {
+        start: stripe.start,
+        len: stripe.len,
+        cell_len: stripe.cell_len,
+        nodes: descriptor
+            .group_of(stripe.index)
+            .map(|group| hosts(map, group, descriptor.geometry.k))
+            .unwrap_or_default(),
+    };
+    descriptor.geometry.stripes().take(MAX_SPANS).map(of).filter(|span| !span.nodes.is_empty()).collect()
+}
+
+/// The nodes of the data roles of a group.
+fn hosts(map: &ClusterMap, group: GroupId, k: u8) -> Vec<Option<NodeId>> {
+    let view = map.group(group);
+    let host = |role| Some(view?.data_role(RoleIndex(role))?.primary?.node);
+    (0..k).map(host).collect()
+}

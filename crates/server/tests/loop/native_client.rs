@@ -1,0 +1,238 @@
+//! The Rust client of the native protocol, and the conformance suite that all clients run, against a cluster.
+
+use std::time::Duration;
+
+use gestalt::{Bytes, Client, Error, Layout, Options, Range, Store, StoreMode, Stored};
+use serde_json::Value as Json;
+use tokio::runtime::Runtime;
+
+use crate::harness::{Cluster, PATIENCE, Plan, eventually};
+use crate::operators::order;
+
+const STEPS: &str = include_str!("../../../gestalt/conformance/steps.json");
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn uri(cluster: &Cluster, node: usize) -> String {
+    let addr = cluster.nodes[node].addresses().native.expect("a native listener");
+    format!("gestalt://{addr}/default?timeout=30s")
+}
+
+async fn client(cluster: &Cluster, node: usize) -> Client {
+    Client::connect(&uri(cluster, node)).await.expect("a node that listens")
+}
+
+fn noise(seed: u64, len: usize) -> Bytes {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..len).map(|_| byte()).collect()
+}
+
+/// What a step came to, in the words of the suite.
+async fn outcome(client: &Client, step: &Json) -> Result<Json, Error> {
+    let text = |name: &str| step[name].as_str().unwrap_or_default().to_owned();
+    let number = |name: &str| step[name].as_u64();
+    let key = text("key");
+    let value = match number("fill") {
+        Some(len) => Bytes::from(vec![b'x'; len as usize]),
+        None => text("value").into(),
+    };
+    let store = |mode, compare| Store {
+        mode,
+        flags: number("flags").unwrap_or(0) as u32,
+        compare,
+        ..Store::default()
+    };
+    let stored = |stored| serde_json::json!({ "stored": matches!(stored, Stored::Version(_)) });
+    Ok(match step["op"].as_str().expect("an operation") {
+        "get" => {
+            let range = step["range"].as_array().map(|range| Range {
+                start: range[0].as_u64().expect("a number"),
+                len: range[1].as_u64().expect("a number"),
+            });
+            let found = match range {
+                Some(range) => client.get_range(key, range).await?,
+                None => client.get(key).await?,
+            };
+            match found {
+                None => serde_json::json!({ "miss": true }),
+                Some(value) if value.bytes.len() > 1000 => {
+                    assert!(value.bytes.iter().all(|byte| *byte == b'x'));
+                    serde_json::json!({ "fill": value.bytes.len() })
+                }
+                Some(value) => {
+                    let text = std::str::from_utf8(&value.bytes).expect("a text");
+                    serde_json::json!({ "value": text, "flags": value.meta.flags })
+                }
+            }
+        }
+        "set" => stored(client.store(key, value, store(StoreMode::Set, None)).await?),
+        "add" => stored(client.store(key, value, store(StoreMode::Add, None)).await?),
+        "replace" => stored(client.store(key, value, store(StoreMode::Replace, None)).await?),
+        "append" => stored(client.store(key, value, store(StoreMode::Append, None)).await?),
+        "prepend" => stored(client.store(key, value, store(StoreMode::Prepend, None)).await?),
+        "cas" => {
+            let version = match number("version") {
+                Some(version) => version,
+                None => client.stat(key.clone()).await?.expect("it is there").meta.version,
+            };
+            stored(client.store(key, value, store(StoreMode::Set, Some(version))).await?)
+        }
+        "add_number" => match client.add_number(key, step["delta"].as_i64().expect("a number")).await? {
+            Some(number) => serde_json::json!({ "number": number }),
+            None => serde_json::json!({ "miss": true }),
+        },
+        "touch" => {
+            serde_json::json!({ "found": client.touch(key, number("ttl").unwrap_or(0) as u32).await? })
+        }
+        "delete" => serde_json::json!({ "found": client.delete(key).await? }),
+        other => panic!("no operation {other}"),
+    })
+}
+
+#[test]
+fn the_conformance_suite_passes() {
+    let cluster = Cluster::start();
+    let steps: Vec<Json> = serde_json::from_str(STEPS).expect("a list of steps");
+    assert!(steps.len() > 30);
+    runtime().block_on(async {
+        let client = client(&cluster, 0).await;
+        for step in &steps {
+            let got = outcome(&client, step).await.unwrap_or_else(|error| match error {
+                Error::Code(code) => serde_json::json!({ "code": format!("{code:?}") }),
+                error => serde_json::json!({ "error": format!("{error:?}") }),
+            });
+            assert_eq!(got, step["expect"], "{step}");
+        }
+    });
+}
+
+#[test]
+fn many_requests_are_in_flight_and_each_has_its_own_answer() {
+    let cluster = Cluster::start();
+    runtime().block_on(async {
+        let client = client(&cluster, 2).await;
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..10_000u32 {
+            let client = client.clone();
+            tasks.spawn(async move {
+                let (key, value) = (format!("key-{number}"), Bytes::from(number.to_string()));
+                client.set(key.clone(), value.clone()).await?;
+                assert_eq!(client.get(key).await?.map(|found| found.bytes), Some(value));
+                Ok::<(), Error>(())
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.expect("no panic").expect("no failure");
+        }
+        let values = client.get_many((0..100).map(|number| format!("key-{number}"))).await.unwrap();
+        assert!(
+            values
+                .iter()
+                .enumerate()
+                .all(|(at, value)| { value.as_ref().is_some_and(|value| value.bytes == at.to_string()) })
+        );
+    });
+}
+
+#[test]
+fn values_of_any_length_are_streamed_both_ways() {
+    use tokio::io::AsyncReadExt as _;
+
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":65536},"chunk_bytes":262144}}}}}"#;
+    assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
+    runtime().block_on(async {
+        let client = client(&cluster, 1).await;
+        let value = noise(7, 20 << 20);
+        // Each worker hears of the policy for itself.
+        let begun = std::time::Instant::now();
+        while client.set("film", value.clone()).await.is_err() {
+            assert!(begun.elapsed() < PATIENCE);
+        }
+        let about = client.stat("film").await.unwrap().expect("it is there");
+        assert!(matches!(about.layout, Layout::Chunks { k: 3, .. }) && about.meta.value_len == 20 << 20);
+        assert_eq!(client.get("film").await.unwrap().map(|found| found.bytes == value), Some(true));
+        let mut upload = client.upload("other", value.len() as u64, Store::default()).unwrap();
+        for at in (0..value.len()).step_by(100_000) {
+            upload.write(value.slice(at..value.len().min(at + 100_000))).await.unwrap();
+        }
+        assert!(matches!(upload.finish().await, Ok(Stored::Version(_))));
+        let range = Range { start: 1_000_000, len: 5_000_000 };
+        let mut reader = client.reader("other", Some(range)).await.unwrap().expect("it is there");
+        assert_eq!((reader.len(), reader.meta().value_len), (5_000_000, 20 << 20));
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).await.unwrap();
+        assert!(bytes == value[1_000_000..6_000_000]);
+        // What is given up in the middle leaves nothing behind, and keeps nobody waiting.
+        let mut upload = client.upload("half", 1 << 20, Store::default()).unwrap();
+        upload.write(value.slice(..100_000)).await.unwrap();
+        drop(upload);
+        drop(client.reader("film", None).await.unwrap());
+        assert_eq!(client.get("half").await.unwrap(), None);
+        let places = client.locate("film").await.unwrap();
+        let (_, spans) = places.found.expect("it is there");
+        assert_eq!(spans.iter().map(|span| span.len).sum::<u64>(), 20 << 20);
+    });
+}
+
+#[test]
+fn a_node_that_ends_costs_no_wrong_answer_and_reads_go_on() {
+    let mut cluster = Cluster::start();
+    let runtime = runtime();
+    let client = runtime.block_on(client(&cluster, 0));
+    runtime.block_on(async {
+        for number in 0..200u32 {
+            client.set(format!("key-{number}"), number.to_string()).await.unwrap();
+        }
+    });
+    let node = cluster.nodes.remove(3);
+    let ending = std::thread::spawn(move || node.stop());
+    runtime.block_on(async {
+        for round in 0..5u32 {
+            for number in 0..200u32 {
+                let value = client.get(format!("key-{number}")).await.expect("a read is done again");
+                assert_eq!(value.map(|value| value.bytes), Some(number.to_string().into()), "round {round}");
+            }
+        }
+        // Each is done, or it is known that it may have been, or not.
+        for number in 0..200u32 {
+            match client.set(format!("key-{number}"), "new").await {
+                Ok(_) => {}
+                Err(error) => assert!(!error.is_harmless() || error == Error::Unreachable, "{error:?}"),
+            }
+        }
+    });
+    ending.join().expect("it ends");
+    eventually("written", || {
+        let written = runtime.block_on(client.set("key-1", "newer"));
+        written.map(drop).map_err(|error| error.to_string())
+    });
+}
+
+#[test]
+fn deadlines_are_kept_and_an_address_of_nobody_is_an_error() {
+    let cluster = Cluster::start();
+    runtime().block_on(async {
+        let mut options: Options = "gestalt://127.0.0.1:1".parse().unwrap();
+        options.timeout = Duration::from_millis(300);
+        assert!(Client::with(&options).await.is_err());
+        let begun = std::time::Instant::now();
+        let error = Client::lazy(&options).set("k", "v").await.unwrap_err();
+        assert_eq!((error, error.is_harmless()), (Error::Unreachable, true));
+        assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < PATIENCE);
+        let wrong = uri(&cluster, 0).replace("/default", "/nobody");
+        let client = Client::connect(&wrong).await.unwrap();
+        assert_eq!(client.get("k").await, Err(Error::NoNamespace));
+        let pending = client.within(Duration::from_secs(1));
+        drop(client);
+        assert_eq!(pending.get("k").await, Err(Error::NoNamespace), "a clone keeps it open");
+    });
+}
