@@ -27,10 +27,10 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("codec-peers", &["codec"]),
     ("codec-c", &["codec", "codec-cuda"]),
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
-    ("proto", &["cluster", "codec", "store", "types", "wire"]),
+    ("proto", &["cluster", "codec", "graph", "store", "types", "wire"]),
     ("client", &["faces", "types"]),
     ("load", &["client", "types"]),
-    ("server", &["cluster", "codec", "etcd", "faces", "proto", "store", "types", "wire"]),
+    ("server", &["cluster", "codec", "etcd", "faces", "graph", "proto", "store", "types", "wire"]),
     (
         "cli",
         &[
@@ -51,7 +51,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     // What tests and measures. Nothing above sees it.
     ("rng", &[]),
-    ("sim", &["cluster", "codec", "proto", "rng", "store", "types", "wire"]),
+    ("sim", &["cluster", "codec", "graph", "proto", "rng", "store", "types", "wire"]),
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "rng", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
