@@ -16,7 +16,7 @@ use types::Profile;
 use crate::clients::longest_value;
 use crate::exit::Exit;
 use crate::listeners::{ClientListener, listeners};
-use crate::settings::{Eviction, OnLoss, Scheduling};
+use crate::settings::{Eviction, GraphExecution, OnLoss, RepairBy, Scheduling};
 use crate::units::{Size, address, duration, from_text, host};
 
 /// A structure of what may be given, in more than one place.
@@ -133,6 +133,14 @@ settings! {
         #[arg(long, env = "GESTALT_SCHEDULING", value_enum)]
         #[serde(deserialize_with = "from_text")]
         pub scheduling: Option<Scheduling>,
+        /// How chunks of long values that a node lacks are made of others [default: cells]
+        #[arg(long, env = "GESTALT_REPAIR_BY", value_enum)]
+        #[serde(deserialize_with = "from_text")]
+        pub repair_by: Option<RepairBy>,
+        /// How the steps of coding graphs work [default: coherent]
+        #[arg(long, env = "GESTALT_GRAPHS", value_enum)]
+        #[serde(deserialize_with = "from_text")]
+        pub graphs: Option<GraphExecution>,
         /// Failure domain, for example a rack
         #[arg(long, env = "GESTALT_ZONE")]
         pub zone: Option<String>,

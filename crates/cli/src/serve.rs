@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use proto::GraphSettings;
 use server::{Coordination, CoordinatorAddress, Node, NodeConfig, NodeExit};
 use types::{ClusterId, Entry, NodeId};
 
@@ -124,6 +125,10 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         memory_bytes: usize::try_from(memory.0).map_err(Exit::usage)?,
         eviction: settings.evict.unwrap_or_default().into(),
         scheduling: settings.scheduling.unwrap_or_default().into(),
+        graphs: GraphSettings {
+            repair: settings.repair_by.unwrap_or_default().scheme(),
+            execution: settings.graphs.unwrap_or_default().into(),
+        },
         zone: settings.zone.unwrap_or_default(),
         timing: clients.timing(lease),
         limits: clients.limits(),

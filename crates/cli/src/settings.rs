@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
+use graph::{Execution, Scheme};
 use types::LossPolicy;
 
 use crate::units::{Size, choice, written};
 
-written!(Eviction = choice, Scheduling = choice, OnLoss = choice);
+written!(Eviction = choice, Scheduling = choice, OnLoss = choice, RepairBy = choice, GraphExecution = choice);
 
 /// What a node does when its memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -45,6 +46,60 @@ impl Scheduling {
         match self {
             Self::Batch => "batch",
             Self::Normal => "normal",
+        }
+    }
+}
+
+/// How a node gets chunks of long values that it is to hold and lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum RepairBy {
+    /// It fetches cells of as many others as it takes, and combines them.
+    #[default]
+    Cells,
+    /// The same by a coding graph, many chunks at once.
+    Star,
+    /// A star of as few helpers as the code allows.
+    Lrc,
+    /// A tree of helpers.
+    Ppr,
+    /// A chain of helpers.
+    Chain,
+    /// Three layers: each helper combines one part.
+    Tri,
+    /// Whatever the model says is best.
+    Auto,
+}
+
+impl RepairBy {
+    /// The scheme of the graphs, if it is by graphs.
+    pub fn scheme(self) -> Option<Scheme> {
+        match self {
+            Self::Cells => None,
+            Self::Star => Some(Scheme::Star),
+            Self::Lrc => Some(Scheme::Lrc),
+            Self::Ppr => Some(Scheme::Ppr),
+            Self::Chain => Some(Scheme::Chain),
+            Self::Tri => Some(Scheme::Tri),
+            Self::Auto => Some(Scheme::Auto),
+        }
+    }
+}
+
+/// How the steps of coding graphs work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GraphExecution {
+    /// Slice by slice: what arrives is combined and passed on at once.
+    #[default]
+    Coherent,
+    /// All is received, then all is computed, then all is sent: to compare with.
+    Incoherent,
+}
+
+impl From<GraphExecution> for Execution {
+    fn from(execution: GraphExecution) -> Self {
+        match execution {
+            GraphExecution::Coherent => Self::Coherent,
+            GraphExecution::Incoherent => Self::Incoherent,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! than it survives whichever they are, and to count tells nothing of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use codec::Code;
 use types::{GroupView, HostId, NodeId, Profile, RoleIndex, RoleStatus};
@@ -19,7 +19,7 @@ const _: () = assert!(Profile::MAX_K as u32 + Profile::MAX_M as u32 <= u64::BITS
 #[derive(Debug)]
 pub struct Protection {
     profile: Profile,
-    code: Code,
+    code: Arc<Code>,
     /// How many more nodes can be lost, by what is missing and what each node has.
     margins: Mutex<BTreeMap<Pattern, usize>>,
 }
@@ -50,7 +50,7 @@ impl Protection {
     #[must_use]
     pub fn of(profile: Profile) -> Self {
         let code = Code::of(profile.scheme()).expect("a profile names a code that exists");
-        Self { profile, code, margins: Mutex::default() }
+        Self { profile, code: Arc::new(code), margins: Mutex::default() }
     }
 
     /// The profile.
@@ -63,6 +63,12 @@ impl Protection {
     #[must_use]
     pub fn code(&self) -> &Code {
         &self.code
+    }
+
+    /// The code, for whoever keeps it.
+    #[must_use]
+    pub fn shared_code(&self) -> Arc<Code> {
+        Arc::clone(&self.code)
     }
 
     /// Whether the parity role `parity` (`k..n`) has anything of the data role `data` in its sum.

@@ -34,8 +34,11 @@ pub const MAX_ENDED_RUNS: usize = 1024;
 pub const MAX_TRI_PARTS: usize = 16;
 /// Graphs that an asker starts for one task at most.
 pub const MAX_ATTEMPTS: u32 = 64;
+/// Runs of one task have numbers next to each other: the task's times this, and which one it is.
+pub const RUNS_PER_TASK: u64 = 256;
 
 const _: () = assert!(MIN_SLICE_BYTES < MAX_SLICE_BYTES && MAX_SLICE_BYTES <= MAX_STRAND_BYTES);
+const _: () = assert!((MAX_ATTEMPTS as u64) < RUNS_PER_TASK);
 const _: () = assert!(READER_RUNS < MAX_RUNS && DEFAULT_WINDOW <= MAX_WINDOW);
 const _: () = assert!(128 * 127 + 128 <= MAX_EDGES);
 const _: () = assert!(MAX_DEGREE * MAX_TRI_PARTS + MAX_TRI_PARTS <= MAX_EDGES);

@@ -1,5 +1,6 @@
 //! Time-outs and bounds of the protocol, in one place.
 
+use graph::{Execution, Scheme};
 use types::{Time, UnixSeconds};
 
 /// Both clocks, as the driver reads them once per event.
@@ -79,6 +80,21 @@ impl Timing {
 /// A node that has not come back for so long will not have what it lacks in anybody's log.
 const REJOIN_LEASES: u64 = 60;
 
+/// How chunks are made of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphSettings {
+    /// By which graphs holders get the chunks that they lack; none if each fetches cells and combines them itself.
+    pub repair: Option<Scheme>,
+    /// Slice by slice, or all at once.
+    pub execution: Execution,
+}
+
+impl Default for GraphSettings {
+    fn default() -> Self {
+        Self { repair: None, execution: Execution::Coherent }
+    }
+}
+
 /// Bounds of queues and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -131,6 +147,10 @@ pub struct Limits {
     pub gathers: usize,
     /// Bytes that one of those reads has asked for, or given out and not seen taken.
     pub gather_bytes: usize,
+    /// Bytes that all runs of coding graphs at one host may reserve.
+    pub graph_bytes: u64,
+    /// Of that, what is kept free for readers who wait.
+    pub graph_reader_bytes: u64,
 }
 
 impl Default for Limits {
@@ -159,6 +179,8 @@ impl Default for Limits {
             upload_bytes: 64 << 20,
             gathers: 1024,
             gather_bytes: 2 << 20,
+            graph_bytes: 24 << 20,
+            graph_reader_bytes: 8 << 20,
         }
     }
 }

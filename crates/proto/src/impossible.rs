@@ -106,6 +106,9 @@ pub enum Impossible {
     /// Bytes that are not what their checksum says, or of a chunk that this group cannot have.
     #[error("a cell whose checksum is wrong, or of a chunk that its group cannot have")]
     Chunk,
+    /// A graph that is none, that lets somebody else than its asker write, or that is not the sender's.
+    #[error("a graph that cannot be, or is not of who has sent it")]
+    Graph,
     /// The answer to a question that was never asked, or was asked of somebody else.
     #[error("the answer to request {id}, which was never sent there")]
     Answer {

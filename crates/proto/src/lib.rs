@@ -22,7 +22,7 @@ mod rules;
 mod size;
 mod timers;
 
-pub use config::{Limits, Now, Timing};
+pub use config::{GraphSettings, Limits, Now, Timing};
 pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };
@@ -32,7 +32,7 @@ pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Pla
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{GatherId, ObjectStats, UploadId};
-pub use objects::{NewGather, NewUpload};
+pub use objects::{GraphStats, NewGather, NewUpload, OrderStats};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

@@ -13,6 +13,7 @@ use types::{ClusterId, HostId, Incarnation, NodeId};
 
 pub use crate::codec::BadBody;
 use crate::codec::{Choice, Reader, SharedDeltas, Wire, Writer};
+use crate::graph::GraphMessage;
 use crate::message::{FromCoordinator, GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::object::ObjectMessage;
 use crate::segments::Segments;
@@ -201,6 +202,7 @@ mod kind {
     pub const TO_COORDINATOR: u8 = 0x40;
     pub const FROM_COORDINATOR: u8 = 0x50;
     pub const OBJECT: u8 = 0x60;
+    pub const GRAPH: u8 = 0x80;
 }
 
 /// Appends a frame to `out`.
@@ -389,7 +391,7 @@ impl Decoder {
     /// The stream cannot go on.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
         while let Some((raw, body)) = self.frame(buffer)? {
-            let message = if raw.kind & 0xf0 == kind::OBJECT {
+            let message = if matches!(raw.kind & 0xf0, kind::OBJECT | kind::GRAPH) {
                 take_summed(&raw, body)?
             } else {
                 // First: what is wrong in a body after this was sent so, and is no damage on the way.
@@ -573,6 +575,7 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
         (_, kind::OBJECT) => {
             ObjectMessage::take_fields(tag, from).map(PeerMessage::Object).map(Message::Peer)
         }
+        (_, kind::GRAPH) => GraphMessage::take_fields(tag, from).map(PeerMessage::Graph).map(Message::Peer),
         (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::FromCoordinator),
         _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),
     };
@@ -615,6 +618,7 @@ impl sealed::Body for PeerMessage {
             Self::Forward(_) => kind::FORWARD,
             Self::Answer(_) => kind::ANSWER,
             Self::Object(object) => kind::OBJECT + object.tag(),
+            Self::Graph(graph) => kind::GRAPH + graph.tag(),
         }
     }
 
@@ -624,6 +628,7 @@ impl sealed::Body for PeerMessage {
             Self::Forward(forward) => forward.put(out),
             Self::Answer(answer) => answer.put(out),
             Self::Object(object) => object.put_fields(out),
+            Self::Graph(graph) => graph.put_fields(out),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! In which order messages of one link go.
 
+use crate::graph::GraphMessage;
 use crate::message::PeerMessage;
 use crate::object::ObjectMessage;
 
@@ -21,7 +22,11 @@ impl PeerMessage {
             Self::Group(_) | Self::Forward(_) | Self::Answer(_) | Self::Object(ObjectMessage::Fetch(_)) => {
                 Lane::Urgent
             }
-            Self::Object(_) => Lane::Bulk,
+            // A credit that overtakes its graph is remembered, and what a report says stands whenever it comes.
+            Self::Graph(GraphMessage::Credit(_) | GraphMessage::AskCredit(_) | GraphMessage::Report(_)) => {
+                Lane::Urgent
+            }
+            Self::Object(_) | Self::Graph(_) => Lane::Bulk,
         }
     }
 
@@ -34,7 +39,11 @@ impl PeerMessage {
     /// About how many bytes it takes up until it is written.
     #[must_use]
     pub fn weight(&self) -> usize {
-        let Self::Object(message) = self else { return MESSAGE_BYTES };
+        let message = match self {
+            Self::Object(message) => message,
+            Self::Graph(message) => return MESSAGE_BYTES + weight_of_graph(message),
+            Self::Group(_) | Self::Forward(_) | Self::Answer(_) => return MESSAGE_BYTES,
+        };
         MESSAGE_BYTES
             + match message {
                 ObjectMessage::Put(put) => put.cell.bytes.len(),
@@ -47,6 +56,17 @@ impl PeerMessage {
                 ObjectMessage::Listed(listed) => listed.chunks.len() * NAMED_BYTES,
                 _ => 0,
             }
+    }
+}
+
+fn weight_of_graph(message: &GraphMessage) -> usize {
+    match message {
+        GraphMessage::Slice(slice) => slice.slice.bytes.len(),
+        GraphMessage::Start(start) => {
+            let steps = start.steps.iter().map(|step| NAMED_BYTES + step.matrix.len());
+            start.strand.len() * NAMED_BYTES + steps.sum::<usize>()
+        }
+        _ => 0,
     }
 }
 

@@ -6,6 +6,7 @@
 mod codec;
 pub mod descriptor;
 pub mod frame;
+pub mod graph;
 mod lane;
 pub mod message;
 pub mod object;

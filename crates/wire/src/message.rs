@@ -12,6 +12,7 @@ use types::{
     Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 
+use crate::graph::GraphMessage;
 use crate::object::{ChunkReport, ObjectMessage};
 use crate::record::Record as Decision;
 use types::op::{Outcome, Request};
@@ -32,6 +33,14 @@ pub enum PeerMessage {
     Answer(Answer),
     /// About chunks of objects.
     Object(ObjectMessage),
+    /// Of a coding graph.
+    Graph(GraphMessage),
+}
+
+impl From<GraphMessage> for PeerMessage {
+    fn from(message: GraphMessage) -> Self {
+        Self::Graph(message)
+    }
 }
 
 impl From<ObjectMessage> for PeerMessage {

@@ -28,12 +28,12 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("codec-peers", &["codec"]),
     ("codec-c", &["codec", "codec-cuda"]),
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
-    ("proto", &["cluster", "codec", "store", "types", "wire"]),
+    ("proto", &["cluster", "codec", "graph", "store", "types", "wire"]),
     ("client-core", &["native", "types"]),
     ("gestalt", &["client-core", "native", "types"]),
     ("client", &["faces", "types"]),
     ("load", &["client", "types"]),
-    ("server", &["cluster", "codec", "etcd", "faces", "native", "proto", "store", "types", "wire"]),
+    ("server", &["cluster", "codec", "etcd", "faces", "graph", "native", "proto", "store", "types", "wire"]),
     (
         "cli",
         &[
@@ -54,7 +54,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     // What tests and measures. Nothing above sees it.
     ("rng", &[]),
-    ("sim", &["cluster", "codec", "proto", "rng", "store", "types", "wire"]),
+    ("sim", &["cluster", "codec", "graph", "proto", "rng", "store", "types", "wire"]),
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "rng", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),

@@ -16,7 +16,7 @@ use codec::Code;
 use types::{GroupId, NodeId, Time, ViewVersion};
 
 use crate::graph::{AskerId, Class, Execution, Part, Place, RunId};
-use crate::limits::MAX_ATTEMPTS;
+use crate::limits::{MAX_ATTEMPTS, RUNS_PER_TASK};
 use crate::message::{Message, Report, Why};
 use crate::model::Links;
 use crate::planner::{Aim, Envelope, Question, Scheme, Shape, Source, Unplannable, Wanted, plan};
@@ -30,10 +30,6 @@ const PATIENCE: f64 = 4.0;
 const FIRST_PAUSE_US: u64 = 500;
 /// Doublings of the pause at most.
 const MAX_PAUSE_DOUBLINGS: u32 = 8;
-/// Runs of one task have numbers next to each other.
-const RUNS_PER_TASK: u64 = 256;
-
-const _: () = assert!((MAX_ATTEMPTS as u64) < RUNS_PER_TASK);
 
 /// What is to be done, and how.
 #[derive(Clone, Debug)]
@@ -110,8 +106,20 @@ pub struct Task {
     deadline: Time,
     attempts: u32,
     refusals: u32,
+    planned: Option<Planned>,
     is_over: bool,
     commands: VecDeque<TaskCommand>,
+}
+
+/// The newest graph of a task.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Planned {
+    /// How it is laid out.
+    pub scheme: Scheme,
+    /// How long it should take, by the model.
+    pub predicted_us: f64,
+    /// When it was started.
+    pub started: Time,
 }
 
 impl Task {
@@ -129,11 +137,18 @@ impl Task {
             deadline,
             attempts: 0,
             refusals: 0,
+            planned: None,
             is_over: false,
             commands: VecDeque::new(),
         };
         task.begin(now, links);
         task
+    }
+
+    /// The newest graph, if one was started.
+    #[must_use]
+    pub fn planned(&self) -> Option<Planned> {
+        self.planned
     }
 
     /// What has to be done next.
@@ -172,6 +187,20 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Nobody wants it any more: what runs is withdrawn.
+    pub fn give_up(&mut self) {
+        if !self.is_over {
+            self.withdraw();
+            self.finish(Outcome::TryAgain);
+        }
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// The connection to `node` is gone.
@@ -274,7 +303,7 @@ impl Task {
             Err(_) => return self.finish(Outcome::TryAgain),
         };
         let number = self.config.number.wrapping_mul(RUNS_PER_TASK) + u64::from(self.attempts);
-        let predicted = shape.prediction.us;
+        let (scheme, predicted) = (shape.scheme, shape.prediction.us);
         let envelope = Envelope {
             run: RunId { asker: self.config.asker, number },
             group: self.config.group,
@@ -286,6 +315,7 @@ impl Task {
         let Ok(graph) = shape.into_graph(envelope) else { return self.finish(Outcome::TryAgain) };
         let graph = Arc::new(graph);
         self.attempts += 1;
+        self.planned = Some(Planned { scheme, predicted_us: predicted, started: now });
         let patience = ((predicted * PATIENCE) as u64).max(self.config.least_patience_us);
         let attempt = Attempt::new(Arc::clone(&graph), now, patience, self.config.least_patience_us);
         for to in attempt.starting_order() {

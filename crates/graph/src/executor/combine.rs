@@ -182,7 +182,7 @@ impl<S: Surroundings> Chunks<'_, S> {
         for part in &self.graph.strand {
             if at < start + part.len {
                 let group = self.graph.group;
-                let piece = self.around.piece(group, role, part.chunk, at - start);
+                let piece = self.around.piece(group, role, part.chunk, part.offset + at - start);
                 let piece = piece.map_err(|error| unreadable(error, self.graph, role, self.around))?;
                 let left = (start + part.len - at) as usize;
                 let missing = Unreadable::Missing;

@@ -41,6 +41,23 @@ impl Counters {
         &self.primitives[primitive as usize]
     }
 
+    /// These and those.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let mut sum = self.clone();
+        for (mine, others) in sum.primitives.iter_mut().zip(&other.primitives) {
+            mine.started += others.started;
+            mine.in_slices += others.in_slices;
+            mine.in_bytes += others.in_bytes;
+            mine.out_slices += others.out_slices;
+            mine.out_bytes += others.out_bytes;
+            mine.combined_bytes += others.combined_bytes;
+        }
+        sum.refused += other.refused;
+        sum.failed += other.failed;
+        sum
+    }
+
     /// Of all primitives together: bytes combined.
     #[must_use]
     pub fn combined_bytes(&self) -> u64 {

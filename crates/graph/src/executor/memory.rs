@@ -32,6 +32,19 @@ pub struct Load {
     pub most_held_bytes: u64,
 }
 
+impl Load {
+    /// These and those of another executor.
+    #[must_use]
+    pub fn plus(self, other: &Self) -> Self {
+        Self {
+            runs: self.runs + other.runs,
+            reserved_bytes: self.reserved_bytes + other.reserved_bytes,
+            held_bytes: self.held_bytes + other.held_bytes,
+            most_held_bytes: self.most_held_bytes + other.most_held_bytes,
+        }
+    }
+}
+
 fn index(class: Class) -> usize {
     usize::from(class == Class::Repair)
 }

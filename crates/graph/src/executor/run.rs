@@ -89,7 +89,8 @@ impl Run {
             for part in &self.graph.strand {
                 let (first, end) = (step.span.start.max(start), step.span.end().min(start + part.len));
                 if first < end
-                    && let Err(error) = around.piece(self.graph.group, role, part.chunk, first - start)
+                    && let Err(error) =
+                        around.piece(self.graph.group, role, part.chunk, part.offset + first - start)
                 {
                     return Some(unreadable(error, &self.graph, role, around));
                 }

@@ -179,6 +179,7 @@ fn strand_len(strand: &[Part]) -> Result<u32, BadGraph> {
     let mut len = 0u64;
     for part in strand {
         within("chunk", part.len.into(), 1, MAX_STRAND_BYTES.into())?;
+        within("range", u64::from(part.offset) + u64::from(part.len), 1, MAX_STRAND_BYTES.into())?;
         len += u64::from(part.len);
     }
     within("strand", len, 1, MAX_STRAND_BYTES.into())?;

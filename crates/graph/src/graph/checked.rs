@@ -103,7 +103,7 @@ impl Graph {
     pub fn encoded_len(&self) -> usize {
         let ports =
             self.steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
-        64 + 44 * self.strand.len() + 14 * self.steps.len() + ports.sum::<usize>() + 4 * self.edges.len()
+        64 + 48 * self.strand.len() + 14 * self.steps.len() + ports.sum::<usize>() + 4 * self.edges.len()
     }
 }
 

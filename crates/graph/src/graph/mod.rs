@@ -72,12 +72,14 @@ pub enum Execution {
     Incoherent,
 }
 
-/// One chunk of a strand: of each role the one of this stripe.
+/// One chunk of a strand, or a range of it: of each role the one of this stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Which stripe of which object.
     pub chunk: ChunkId,
-    /// Bytes of the chunk of any role.
+    /// From which byte of the chunk.
+    pub offset: u32,
+    /// Bytes of the chunk of any role, from there.
     pub len: u32,
 }
 

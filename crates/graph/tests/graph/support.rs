@@ -84,7 +84,7 @@ pub fn strand(lens: &[u32]) -> Vec<Part> {
         namespace: types::NamespaceId(0),
     };
     let parts = (0..).zip(lens);
-    parts.map(|(stripe, len)| Part { chunk: ChunkId { object, stripe }, len: *len }).collect()
+    parts.map(|(stripe, len)| Part { chunk: ChunkId { object, stripe }, offset: 0, len: *len }).collect()
 }
 
 /// A cluster whose node `i` has the chunks of role `i`, and the bytes of each role's strand.

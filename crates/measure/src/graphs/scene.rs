@@ -63,7 +63,7 @@ fn code_word(code: &Code, len: u32, salt: usize) -> Result<Vec<Vec<u8>>, String>
 fn part(stripe: u32, len: u32) -> Part {
     let owner = MemberId { group: GroupId(1), role: RoleIndex(0) };
     let object = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId(0) };
-    Part { chunk: ChunkId { object, stripe }, len }
+    Part { chunk: ChunkId { object, stripe }, offset: 0, len }
 }
 
 fn role(index: usize) -> RoleIndex {

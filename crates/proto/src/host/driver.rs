@@ -6,7 +6,7 @@ use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
-use crate::{Impossible, Limits, Rules, Timing};
+use crate::{GraphSettings, Impossible, Limits, Rules, Timing};
 
 /// The driver's name for whoever waits for an answer: it comes back with that, and means nothing to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,6 +107,8 @@ pub struct HostConfig {
     pub timing: Timing,
     /// Bounds.
     pub limits: Limits,
+    /// How chunks are made of others.
+    pub graphs: GraphSettings,
     /// The rules that it keeps: all of them, unless a test says otherwise.
     pub rules: Rules,
     /// Size and eviction of a data member's store.

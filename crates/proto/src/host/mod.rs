@@ -47,7 +47,7 @@ use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordi
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
-use crate::objects::Objects;
+use crate::objects::{GraphStats, Objects};
 use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{self, LostKey, Primary, Question};
@@ -304,6 +304,7 @@ impl Host {
             PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
             PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
             PeerMessage::Object(message) => self.streams(now).dispatch(from, message),
+            PeerMessage::Graph(message) => self.streams(now).dispatch_graph(from, message),
         }
     }
 
@@ -403,6 +404,12 @@ impl Host {
     pub fn stats(&self) -> HostStats {
         let stats = self.stats.with_members(&self.members, self.routes.forwards(), self.scrub_progress());
         stats.with_objects(self.objects.stats(), self.objects.scrub_totals())
+    }
+
+    /// What coding graphs have done here.
+    #[must_use]
+    pub fn graph_stats(&self) -> GraphStats {
+        self.objects.graph_stats()
     }
 
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.

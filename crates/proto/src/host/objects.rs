@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
 use types::{GroupId, GroupView, HostId, KeyHash, MemberId};
+use wire::graph::GraphMessage;
 use wire::object::{Ask, Evict, ObjectMessage, Verdict, Verdicts};
 
 use super::Host;
@@ -122,6 +123,10 @@ impl Streams<'_> {
                 self.with_objects(|objects, scope, wanted| objects.handle(scope, from, message, wanted));
             }
         }
+    }
+
+    pub(super) fn dispatch_graph(&mut self, from: HostId, message: GraphMessage) {
+        self.with_objects(|objects, scope, _| objects.handle_graph(scope, from, message));
     }
 
     /// A holder asks what has become of objects of an owner that this host may speak for.

@@ -14,6 +14,7 @@ use super::arriving::{Arriving, ArrivingChunk};
 use super::fill::Fill;
 use super::inquiry::Inquiry;
 use super::names::ObjectStats;
+use super::order::{Made, Order, Purpose};
 use super::pressure::ColdChunk;
 use super::scope::Scope;
 use crate::{Impossible, Rules, Timing};
@@ -203,7 +204,7 @@ impl Holder {
         let Some(listed) = self.chunks.get(chunk).map(|entry| listed_of(chunk, entry)) else { return };
         tracing::error!(member = %self.member, %chunk, "a chunk is not what it was");
         self.chunks.remove(chunk);
-        self.fill.want(listed);
+        self.fill.want(scope, listed);
         self.fill.go_on(scope, &mut self.chunks);
     }
 
@@ -282,6 +283,21 @@ impl Holder {
             }
             _ => {}
         }
+    }
+
+    /// Chunks that it wants to be made by a graph.
+    pub(super) fn take_order(&mut self, most_bytes: u64) -> Option<Order> {
+        self.fill.take_order(&self.chunks, most_bytes)
+    }
+
+    /// Whether it waits for what is made for this.
+    pub(super) fn awaits(&self, purpose: Purpose) -> bool {
+        self.fill.awaits(purpose)
+    }
+
+    /// What has become of such an order.
+    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, made: Made) {
+        self.fill.hear_made(scope, &mut self.chunks, made);
     }
 
     /// What is to be got, and what nobody has.

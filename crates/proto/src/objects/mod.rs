@@ -9,6 +9,7 @@
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
+//! | `graphs` | coding graphs: steps that are here, and what is asked for here |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `scrub` | which chunks were compared with their checksums |
 //! | `courier` | what owners want holders to hear |
@@ -23,9 +24,11 @@ mod early;
 mod extension;
 mod fill;
 mod gather;
+mod graphs;
 mod holder;
 mod inquiry;
 pub(crate) mod names;
+mod order;
 mod pressure;
 mod scope;
 mod scrub;
@@ -36,6 +39,7 @@ use std::collections::BTreeMap;
 
 use store::ChunkPages;
 use types::{GroupView, HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use wire::graph::GraphMessage;
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
 use crate::Timing;
@@ -44,8 +48,11 @@ use crate::primary::Pending;
 use courier::Courier;
 use early::Early;
 pub use gather::NewGather;
+use graphs::Graphs;
+pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
 use names::{Errand, ObjectStats, OwnerRequest};
+use order::Purpose;
 use pressure::Pressure;
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
@@ -70,6 +77,7 @@ pub(crate) struct Objects {
     pages: Option<ChunkPages>,
     holders: BTreeMap<MemberId, Holder>,
     early: Early,
+    graphs: Graphs,
     pressure: Pressure,
     scrub: ChunkScrub,
     courier: Courier,
@@ -113,6 +121,10 @@ impl Objects {
             }
         }
         self.transfers.adopt(scope, view, wanted);
+        let is_wanted =
+            |purpose: Purpose| self.holders.get(&purpose.member).is_some_and(|it| it.awaits(purpose));
+        self.graphs.cancel(scope, &self.holders, |purpose| !is_wanted(purpose));
+        self.go_on_with_graphs(scope);
     }
 
     fn appoint(&mut self, scope: &Scope<'_>, member: MemberId) {
@@ -143,6 +155,11 @@ impl Objects {
         message: ObjectMessage,
         wanted: &mut Wanted,
     ) {
+        self.route(scope, from, message, wanted);
+        self.go_on_with_graphs(scope);
+    }
+
+    fn route(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage, wanted: &mut Wanted) {
         if let Some(member) = fill_of(&message) {
             return self.with(member, |holder| holder.hear_fill(scope, from, message));
         }
@@ -174,6 +191,30 @@ impl Objects {
             | ObjectMessage::Cell(_)
             | ObjectMessage::Missing(_) => self.transfers.handle(scope, from, message, wanted),
             ObjectMessage::Listed(_) | ObjectMessage::Ask(_) | ObjectMessage::Evict(_) => {}
+        }
+    }
+
+    /// A message of a coding graph.
+    pub(crate) fn handle_graph(&mut self, scope: &mut Scope<'_>, from: HostId, message: GraphMessage) {
+        self.graphs.handle(scope, &self.holders, from, message);
+        self.go_on_with_graphs(scope);
+    }
+
+    /// Begins the graphs that somebody here wants, and hands over what has been made by others, until nothing is left.
+    fn go_on_with_graphs(&mut self, scope: &mut Scope<'_>) {
+        loop {
+            for (member, chunk) in self.graphs.take_rotten() {
+                self.with(member, |holder| holder.give_up(scope, chunk));
+            }
+            let most_bytes = scope.graph_bytes().filter(|_| self.graphs.takes_more());
+            let order = self.holders.values_mut().find_map(|holder| holder.take_order(most_bytes?));
+            if let Some(order) = order {
+                self.graphs.begin(scope, &self.holders, order);
+            } else if let Some(made) = self.graphs.poll_made() {
+                self.with(made.purpose.member, |holder| holder.hear_made(scope, made));
+            } else {
+                return;
+            }
         }
     }
 
@@ -222,6 +263,7 @@ impl Objects {
     /// A link to `peer` is up.
     pub(crate) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.lose_link(scope, peer, wanted);
+        self.graphs.link_up(peer);
         self.transfers.link_up(scope, peer);
     }
 
@@ -231,6 +273,8 @@ impl Objects {
         self.early.forget(peer);
         self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
         self.transfers.lose_link(scope, peer, wanted);
+        self.graphs.lose_link(scope, &self.holders, peer);
+        self.go_on_with_graphs(scope);
     }
 
     /// Does what is due.
@@ -242,12 +286,17 @@ impl Objects {
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
         self.transfers.tick(scope, wanted);
+        if self.graphs.due() <= now {
+            self.graphs.tick(scope, &self.holders);
+        }
+        self.go_on_with_graphs(scope);
         self.trim(now);
     }
 
     /// Compares some more chunks with their checksums.
     pub(crate) fn scrub(&mut self, scope: &mut Scope<'_>) {
         self.scrub.go_on(scope, &mut self.holders);
+        self.go_on_with_graphs(scope);
     }
 
     /// When [`Self::scrub`] has something to do.
@@ -278,18 +327,25 @@ impl Objects {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
         let trim =
             if self.pages.as_ref().is_some_and(ChunkPages::keeps_idle) { self.trim_at } else { Time::NEVER };
-        holders.min(self.courier.due(timing)).min(self.transfers.due(timing)).min(trim)
+        let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
+        holders.min(parts).min(trim)
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
     pub(crate) fn memory_bytes(&self) -> usize {
         let fills: usize = self.holders.values().map(|holder| holder.fill().memory_bytes()).sum();
-        self.transfers.memory_bytes() + self.courier.memory_bytes() + self.early.memory_bytes() + fills
+        let graphs = self.graphs.memory_bytes();
+        self.transfers.memory_bytes()
+            + self.courier.memory_bytes()
+            + self.early.memory_bytes()
+            + fills
+            + graphs
     }
 
     /// What has to hold.
     pub(crate) fn check_invariants(&self) {
         self.transfers.check_invariants();
+        self.graphs.check_invariants();
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -305,6 +361,11 @@ impl Objects {
     /// Bytes of pages that no chunk is in and that have memory.
     pub(crate) fn free_page_bytes(&self) -> usize {
         self.pages.as_ref().map_or(0, ChunkPages::unused_bytes)
+    }
+
+    /// What coding graphs have done here.
+    pub(crate) fn graph_stats(&self) -> GraphStats {
+        self.graphs.stats()
     }
 
     /// What is here, without what owners know.

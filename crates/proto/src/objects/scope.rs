@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use cluster::Protection;
-use types::{GroupId, GroupView, HostId, MemberId, NamespaceId};
+use types::{GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId};
+use wire::graph::GraphMessage;
 use wire::object::ObjectMessage;
 
 use crate::host::{Surroundings, Views};
 use crate::impossible::{Accusation, Impossible};
-use crate::{Limits, Now, Rules, Timing};
+use crate::{GraphSettings, Limits, Now, Rules, Timing};
 
 /// See the module.
 pub(crate) struct Scope<'a> {
@@ -34,6 +35,19 @@ impl Scope<'_> {
         self.around.config().limits
     }
 
+    /// How chunks are made of others.
+    pub(super) fn graphs(&self) -> GraphSettings {
+        self.around.config().graphs
+    }
+
+    /// Most bytes of chunks that one graph makes for repair; none if none does.
+    pub(super) fn graph_bytes(&self) -> Option<u64> {
+        let Limits { graph_bytes, graph_reader_bytes, .. } = self.limits();
+        // Of two at once: the chunks themselves, and as much again for what flows.
+        let most = graph_bytes.saturating_sub(graph_reader_bytes) / 4;
+        self.graphs().repair.and((most > 0).then_some(most))
+    }
+
     pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
         self.views.group(group)
     }
@@ -51,6 +65,11 @@ impl Scope<'_> {
     /// A message for a process of a node.
     pub(super) fn send(&mut self, to: HostId, message: ObjectMessage) {
         self.around.out().send(to.node, message.into());
+    }
+
+    /// A message of a graph, for whatever process is on a node.
+    pub(super) fn send_of_graph(&mut self, to: NodeId, message: GraphMessage) {
+        self.around.out().send(to, message.into());
     }
 
     /// The node's memory.

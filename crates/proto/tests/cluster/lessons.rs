@@ -26,6 +26,7 @@ impl Pair {
             timing: Timing::default(),
             rules: Rules::all(),
             limits: Limits::default(),
+            graphs: proto::GraphSettings::default(),
             store,
             budget: Budget::new(memory),
             quotas: store::Quotas::new(1),

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod clocks;
+mod graphs;
 mod impossible;
 mod lessons;
 mod objects;
@@ -14,8 +15,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use proto::{
-    Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Impossible, Limits, Now,
-    RecordKeeping, Rules, Submitted, Timing, Token,
+    Action, Coordinator, CoordinatorAction, CoordinatorConfig, GraphSettings, Host, HostConfig, Impossible,
+    Limits, Now, RecordKeeping, Rules, Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
@@ -55,21 +56,30 @@ impl Cluster {
     }
 
     fn with_memory(nodes: u16, profile: &str, store: &StoreConfig, budget: impl Fn(u16) -> Budget) -> Self {
-        Self::assemble(nodes, profile, store, Limits::default(), budget)
+        Self::assemble(nodes, profile, store, (Limits::default(), GraphSettings::default()), budget)
     }
 
     /// A cluster of 3+2 with other bounds.
     fn with_limits(nodes: u16, limits: Limits) -> Self {
         let store =
             StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
-        Self::assemble(nodes, "rs(3+2)", &store, limits, |_| Budget::new(256 << 20))
+        Self::assemble(nodes, "rs(3+2)", &store, (limits, GraphSettings::default()), |_| {
+            Budget::new(256 << 20)
+        })
+    }
+
+    /// A cluster in which chunks are made by graphs.
+    fn with_graphs(nodes: u16, profile: &str, graphs: GraphSettings) -> Self {
+        let store =
+            StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
+        Self::assemble(nodes, profile, &store, (Limits::default(), graphs), |_| Budget::new(256 << 20))
     }
 
     fn assemble(
         nodes: u16,
         profile: &str,
         store: &StoreConfig,
-        limits: Limits,
+        (limits, graphs): (Limits, GraphSettings),
         budget: impl Fn(u16) -> Budget,
     ) -> Self {
         let profile: Profile = profile.parse().unwrap();
@@ -103,6 +113,7 @@ impl Cluster {
                 timing: Timing::default(),
                 rules: Rules::all(),
                 limits,
+                graphs,
                 store: store.clone(),
                 budget: budget(node),
                 quotas: store::Quotas::new(1),

@@ -12,7 +12,7 @@ use super::{Cluster, get, host_id, key_of};
 const CHUNK_LEN: u32 = 64 * 1024;
 
 /// Bytes that are the same nowhere.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
+pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -79,7 +79,7 @@ impl Cluster {
         self.settle();
     }
 
-    fn put(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
+    pub(super) fn put(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
         let (token, upload) = self.begin_upload(node, key, value.len(), StoreMode::Set);
         self.settle();
         self.feed(node, upload, value, 0);
@@ -105,7 +105,7 @@ impl Cluster {
     }
 
     /// Reads all of a value, or why it cannot be read.
-    fn read(&mut self, node: u16, key: &str) -> Result<Vec<u8>, Outcome> {
+    pub(super) fn read(&mut self, node: u16, key: &str) -> Result<Vec<u8>, Outcome> {
         let (token, gather) = self.begin_gather(node, key, 0..u64::MAX);
         self.read_on(node, token, gather)
     }
@@ -133,7 +133,7 @@ impl Cluster {
     }
 
     /// Chunks at all nodes.
-    fn chunk_count(&self) -> usize {
+    pub(super) fn chunk_count(&self) -> usize {
         self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.count()).sum()
     }
 

@@ -18,6 +18,7 @@ use crate::clients::latency::RequestLatencies;
 use crate::clock::Clock;
 use crate::coordination::elected::Election;
 use crate::exposition::{Exposition, Sample, by, metrics};
+use crate::http::graphs;
 use crate::http::status::{NamespaceStatus, namespaces};
 use crate::node::knowledge;
 use crate::node::memory::MemoryUse;
@@ -228,6 +229,7 @@ pub(crate) fn of_node(shared: &Shared, snapshots: &[WorkerSnapshot]) -> String {
     page.table(MEMORY, &MemoryUse::of(snapshots));
     page.table(MEMBERS, snapshots);
     page.table(OBJECTS, snapshots);
+    graphs::add_to(&mut page, snapshots);
     page.table(NAMESPACES, &named(shared, snapshots));
     page.table(QUOTAS, &shares(shared));
     if let Some(etcd) = shared.election.as_ref().map(Election::status) {

@@ -3,6 +3,7 @@
 
 pub(crate) mod admin;
 mod connection;
+mod graphs;
 mod metrics;
 pub(crate) mod status;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use proto::{Limits, Timing};
+use proto::{GraphSettings, Limits, Timing};
 use serde::{Deserialize, Serialize};
 use store::Eviction;
 use tokio::sync::mpsc;
@@ -61,6 +61,8 @@ pub struct NodeConfig {
     pub timing: Timing,
     /// Bounds of the protocol.
     pub protocol: Limits,
+    /// How chunks are made of others.
+    pub graphs: GraphSettings,
     /// Bounds of clients.
     pub limits: ConnectionLimits,
     /// How the system schedules the workers.
@@ -112,6 +114,7 @@ impl NodeConfig {
             zone: String::new(),
             timing: Timing::default(),
             protocol: Limits::default(),
+            graphs: GraphSettings::default(),
             limits: ConnectionLimits::default(),
             scheduling: Scheduling::default(),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::{HostLatencies, HostMemory, HostStats, LostKey, RoleBytes, ScrubFinding};
+use proto::{GraphStats, HostLatencies, HostMemory, HostStats, LostKey, RoleBytes, ScrubFinding};
 use store::CohortUse;
 use types::{HostId, NamespaceId};
 
@@ -13,6 +13,7 @@ use crate::clients::latency::RequestLatencies;
 pub(crate) struct WorkerSnapshot {
     pub shard: u16,
     pub host: HostStats,
+    pub graphs: Box<GraphStats>,
     pub roles: Vec<RoleBytes>,
     pub namespaces: BTreeMap<NamespaceId, CohortUse>,
     pub scrub_findings: Vec<ScrubFinding>,

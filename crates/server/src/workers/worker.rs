@@ -63,6 +63,7 @@ impl Worker {
             timing: config.timing,
             rules: Rules::all(),
             limits: Limits { value_bytes: config.limits.max_value_bytes, ..config.protocol },
+            graphs: config.graphs,
             store: StoreConfig {
                 // The map says which; the host fills it in.
                 cluster: config.cluster.unwrap_or_default(),
@@ -262,6 +263,7 @@ impl Worker {
         WorkerSnapshot {
             shard: self.shard,
             host: self.host.borrow().stats(),
+            graphs: Box::new(self.host.borrow().graph_stats()),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),

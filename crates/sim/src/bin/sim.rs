@@ -67,6 +67,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Losses,
         Focus::Codes,
         Focus::Objects,
+        Focus::Graphs,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");

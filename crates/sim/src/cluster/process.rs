@@ -165,6 +165,7 @@ impl Node {
             timing: options.timing,
             rules: options.rules,
             limits: options.limits,
+            graphs: options.graphs,
             store: store_config(options),
             budget: self.budget.clone(),
             quotas: self.quotas.clone(),

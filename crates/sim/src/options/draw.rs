@@ -1,6 +1,6 @@
 //! What a seed chooses.
 
-use proto::{Limits, Rules, Timing};
+use proto::{GraphSettings, Limits, Rules, Timing};
 use rng::Rng;
 use types::{EXTENT_BYTES, LossPolicy};
 
@@ -37,6 +37,7 @@ impl Options {
             Focus::Losses => options.with_losses(rng),
             Focus::Codes => options.with_codes(rng),
             Focus::Objects => Self { focus: Focus::Objects, ..options },
+            Focus::Graphs => options.with_lost_chunks(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -45,7 +46,8 @@ impl Options {
             focused.with_policy().with_namespaces().with_restarts(&mut Rng::new(seed, purpose::RESTARTS));
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         let timed = scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL));
-        timed.with_objects(&mut Rng::new(seed, purpose::OBJECTS))
+        let chunked = timed.with_objects(&mut Rng::new(seed, purpose::OBJECTS));
+        chunked.with_graphs(&mut Rng::new(seed, purpose::GRAPHS))
     }
 
     /// In some seeds the coordinator is started again now and then, and knows nothing; not where too few are left to tell it.
@@ -130,6 +132,7 @@ impl Options {
             wall: WallClocks::EXACT,
             timing,
             limits: draw_limits(rng),
+            graphs: GraphSettings::default(),
             rules: Rules::all(),
             memory: draw_memory(rng, groups, k, m, nodes),
             network,

@@ -117,6 +117,53 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Many long values that stay, and nodes that die and come back with nothing, again and again: what they had is made anew, while
+    /// others die, stand still, are slow or are cut off, and roles move.
+    pub(super) fn with_lost_chunks(mut self, rng: &mut Rng) -> Self {
+        self.focus = Focus::Graphs;
+        (self.k, self.m) = rng.pick(&[(2, 1), (2, 2), (3, 2), (4, 2), (6, 2)]);
+        if rng.once_in(3) {
+            let scheme: Scheme = rng.pick(&["lrc(4,2,1)", "lrc(4,2,2)"]).parse().expect("these are schemes");
+            (self.code, self.k, self.m) = (Some(scheme), scheme.k(), scheme.m());
+        }
+        self.nodes = self.n() + rng.range(1, 3) as usize;
+        self.groups = rng.range(1, 3) as usize;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        self.text_keys = rng.pick(&[20, 60]);
+        self.sizes.mix = [0, 1, 1, 1, 2, 6, 6];
+        self.mix[Verb::Set as usize] = 12;
+        self.mix[Verb::Get as usize] = 30;
+        let lease_us = self.timing.node_lease_us;
+        self.faults = Faults {
+            mix: [0; FaultKind::ALL.len()],
+            every_us: lease_us * rng.pick(&[2, 4, 8]),
+            lasting_us: lease_us * rng.pick(&[1, 4, 12]) / 4,
+            restart_percent: 100,
+            supervised_us: if rng.once_in(3) { Some(lease_us / 100) } else { None },
+            aimed_percent: rng.pick(&[0, 50]),
+            spare_parities_percent: 0,
+            beyond: 0,
+            forgets: false,
+        };
+        self.weigh(
+            rng,
+            &[
+                (FaultKind::Crash, 8),
+                (FaultKind::CrashSeveral, 2),
+                (FaultKind::Pause, 3),
+                (FaultKind::Flap, 3),
+                (FaultKind::Cut, 2),
+                (FaultKind::IsolateFromPeers, 2),
+                (FaultKind::Slow, 4),
+                (FaultKind::Move, 6),
+            ],
+        );
+        self.faults.mix[FaultKind::Crash as usize] = 8;
+        self.phase_us = lease_us * 60;
+        self.calls = 3_000;
+        self.evenly_busy()
+    }
+
     /// Few keys with large values, which are often all gone, on nodes that have too little memory to keep what they do not use.
     pub(super) fn with_releases(mut self, rng: &mut Rng) -> Self {
         self.focus = Focus::Releases;

@@ -27,6 +27,8 @@ pub enum Focus {
     Codes,
     /// Values in chunks.
     Objects,
+    /// Chunks of values that coding graphs make again.
+    Graphs,
 }
 
 impl fmt::Display for Focus {
@@ -43,6 +45,7 @@ impl fmt::Display for Focus {
             Self::Losses => "losses",
             Self::Codes => "codes",
             Self::Objects => "objects",
+            Self::Graphs => "graphs",
         })
     }
 }

@@ -17,7 +17,7 @@ mod show;
 
 use cluster::Protection;
 use codec::Scheme;
-use proto::{Limits, Rules, Timing};
+use proto::{GraphSettings, Limits, Rules, Timing};
 use types::{LossPolicy, Profile};
 
 use crate::stage::clock::WallClocks;
@@ -81,6 +81,8 @@ pub struct Options {
     pub timing: Timing,
     /// Bounds.
     pub limits: Limits,
+    /// How chunks are made of others.
+    pub graphs: GraphSettings,
     /// The rules that are kept.
     pub rules: Rules,
     /// Memory.
@@ -167,6 +169,7 @@ impl Options {
             wall: WallClocks::EXACT,
             timing: Timing::from_lease(100_000),
             limits: Limits::default(),
+            graphs: GraphSettings::default(),
             rules: Rules::all(),
             memory: Memory { node_bytes: 256 << 20, area_extents: 16, evict: false },
             network: Network {

@@ -1,5 +1,7 @@
 //! Values in chunks.
 
+use graph::{Execution, Scheme};
+use proto::GraphSettings;
 use rng::Rng;
 use types::{EXTENT_BYTES, MAX_CELL_BYTES};
 
@@ -21,7 +23,7 @@ pub struct Objects {
 impl Options {
     /// One seed of four has values in chunks, and every one that looks at them; not where more is lost than the code can bear.
     pub(super) fn with_objects(mut self, rng: &mut Rng) -> Self {
-        let wanted = self.focus == Focus::Objects || rng.once_in(4);
+        let wanted = matches!(self.focus, Focus::Objects | Focus::Graphs) || rng.once_in(4);
         if !wanted || self.faults.beyond > 0 {
             return self;
         }
@@ -43,6 +45,20 @@ impl Options {
         options.limits.extensions = rng.pick(&[1, 2, 32]);
         options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
         options
+    }
+
+    /// In three seeds of four chunks are made by graphs, of any scheme, with more or less memory for them.
+    pub(super) fn with_graphs(mut self, rng: &mut Rng) -> Self {
+        let may_be_without = self.focus != Focus::Graphs && rng.once_in(4);
+        if self.objects.is_none() || may_be_without {
+            return self;
+        }
+        let repair = Some(rng.pick(&Scheme::ALL));
+        let execution = if rng.once_in(4) { Execution::Incoherent } else { Execution::Coherent };
+        self.graphs = GraphSettings { repair, execution };
+        self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);
+        self.limits.graph_reader_bytes = self.limits.graph_bytes / rng.pick(&[1, 3, 8]);
+        self
     }
 
     /// Many long values, and little more memory than the areas of members take: chunks have to give way to each other.

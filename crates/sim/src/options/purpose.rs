@@ -12,3 +12,4 @@ pub(crate) const SUCCESSION: u64 = 9;
 pub(crate) const RESTARTS: u64 = 10;
 pub(crate) const WALL: u64 = 11;
 pub(crate) const OBJECTS: u64 = 12;
+pub(crate) const GRAPHS: u64 = 13;

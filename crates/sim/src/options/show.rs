@@ -39,7 +39,7 @@ impl fmt::Display for Options {
             writeln!(f, "  {succession:?}")?;
         }
         if let Some(objects) = &self.objects {
-            writeln!(f, "  {objects:?}")?;
+            writeln!(f, "  {objects:?}, {:?}", self.graphs)?;
         }
         let faults = &self.faults;
         write!(

@@ -4,6 +4,7 @@ use std::fmt;
 
 use types::ChunkId;
 use types::op::{Op, Outcome};
+use wire::graph::{GraphMessage, News, Run};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
 use wire::object::ObjectMessage;
 
@@ -31,6 +32,7 @@ pub(crate) fn number_of(message: &PeerMessage) -> u64 {
         PeerMessage::Forward(forward) => forward.id << 8 | 1,
         PeerMessage::Answer(answer) => answer.id << 8 | 2,
         PeerMessage::Object(message) => object_number(message),
+        PeerMessage::Graph(message) => graph_number(message),
         PeerMessage::Group(message) => {
             let (kind, number) = body_number(&message.body);
             let ends = u64::from(message.from.0) << 8 | u64::from(message.to.0);
@@ -59,6 +61,20 @@ fn object_number(message: &ObjectMessage) -> u64 {
         ObjectMessage::List(b) => 41 ^ b.number << 8,
         ObjectMessage::Listed(b) => 42 ^ b.number << 8 ^ (b.chunks.len() as u64) << 48,
         ObjectMessage::Evict(b) => 44 ^ (b.objects.len() as u64) << 48,
+    }
+}
+
+/// What identifies a message of a graph.
+fn graph_number(message: &GraphMessage) -> u64 {
+    let of = |kind: u64, run: &Run, number: u32| kind ^ run.number << 8 ^ u64::from(number) << 40;
+    match message {
+        GraphMessage::Start(b) => of(45, &b.run, b.slice_len),
+        GraphMessage::Slice(b) => of(46, &b.run, b.edge << 12 ^ b.index),
+        GraphMessage::Credit(b) => of(47, &b.run, b.edge << 12 ^ b.below),
+        GraphMessage::AskCredit(b) => of(48, &b.run, b.edge),
+        GraphMessage::Cancel(b) => of(49, &b.run, 0),
+        GraphMessage::Probe(b) => of(50, &b.run, 0),
+        GraphMessage::Report(b) => of(51, &b.run, u32::from(matches!(b.news, News::Done))),
     }
 }
 
@@ -136,6 +152,21 @@ impl fmt::Display for Brief<'_, ObjectMessage> {
     }
 }
 
+impl fmt::Display for Brief<'_, GraphMessage> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            GraphMessage::Start(b) => {
+                let (steps, slice) = (b.steps.len(), b.slice_len);
+                write!(f, "graph {:x}.{}: {steps} steps, slices of {slice}", b.run.asker.0, b.run.number)
+            }
+            GraphMessage::Slice(b) => {
+                write!(f, "slice {} of edge {} of {:x}.{}", b.index, b.edge, b.run.asker.0, b.run.number)
+            }
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
 impl fmt::Display for Brief<'_, PeerMessage> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -150,6 +181,7 @@ impl fmt::Display for Brief<'_, PeerMessage> {
                 brief_op(&forward.request.op)
             ),
             PeerMessage::Object(message) => Brief(message).fmt(f),
+            PeerMessage::Graph(message) => Brief(message).fmt(f),
             PeerMessage::Answer(answer) => {
                 write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome))
             }

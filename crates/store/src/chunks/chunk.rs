@@ -85,6 +85,14 @@ impl Chunk {
         is_there.then(|| self.bytes(self.place_of(row, &within)))
     }
 
+    /// Bytes from `offset` on: as many as lie in a row, at most to the end of their cell. Empty beyond the chunk.
+    #[must_use]
+    pub fn piece(&self, offset: usize) -> &[u8] {
+        let cell_len = self.cell_len() as usize;
+        let end = (offset + 1).next_multiple_of(cell_len.max(1));
+        self.0.pages.parts(offset..end.min(self.len_bytes())).next().unwrap_or_default()
+    }
+
     /// Whether the cell of a row is in memory what came. False beyond the last row.
     #[must_use]
     pub fn verify(&self, row: u32) -> bool {

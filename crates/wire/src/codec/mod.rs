@@ -12,6 +12,7 @@ use types::{BadCatalog, ImpossibleMap, ImpossibleView};
 mod admin;
 mod catalog;
 mod coordinator;
+mod graph;
 mod group;
 mod link;
 mod object;

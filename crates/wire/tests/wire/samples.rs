@@ -516,7 +516,7 @@ choices! {
         7 FetchIndex { 0 } 8 IndexPart { 0 } 9 Open { 0 } 10 Opened { 0 } 11 Read { 0 } 12 Page { 0 }
         13 Residual { 0 } 14 Abort { 0 } 15 LearnHello { 0 } 16 Learn { 0 } 17 Learned { 0 }
     }
-    PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } 3 Object { 0 } }
+    PeerMessage { 0 Group { 0 } 1 Forward { 0 } 2 Answer { 0 } 3 Object { 0 } 4 Graph { 0 } }
     ToCoordinator {
         0 Register { 0 } 1 Heartbeat { host, map, load } 2 FetchView { group }
         3 Stalled { group, role, term, view, silent } 4 Repaired { group, role, term }
@@ -581,5 +581,7 @@ choices! {
     }
 }
 
+#[path = "samples/graphs.rs"]
+mod graphs;
 #[path = "samples/objects.rs"]
 mod objects;

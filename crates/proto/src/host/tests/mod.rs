@@ -104,6 +104,7 @@ impl Stage {
             timing,
             rules: Rules::all(),
             limits: Limits::default(),
+            graphs: crate::GraphSettings::default(),
             store,
             budget: Budget::new(64 << 20),
             quotas: store::Quotas::new(1),
@@ -138,7 +139,7 @@ impl Stage {
             Action::Send { to, message: PeerMessage::Answer(answer) } => {
                 Done::Answer(to.0, answer.id, answer.outcome)
             }
-            Action::Send { message: PeerMessage::Object(_), .. } => {
+            Action::Send { message: PeerMessage::Object(_) | PeerMessage::Graph(_), .. } => {
                 unreachable!("no value here is in chunks")
             }
             Action::Coordinator(message) => Done::Coordinator(message),

@@ -1,10 +1,12 @@
 //! How a holder gets the chunks that it lacks: all that there are of its role when a view appoints it, and single ones that went bad.
 //!
 //! An appointment begins with a List of a whole holder of the group, which adopts the view first: whoever accepted a chunk under an
-//! older view has it in its list by then. Each chunk is copied from another holder of the role, or made of `k` others (`mend`). One is
+//! older view has it in its list by then. Each chunk is copied from another holder of the role, or made of `k` others: one by
+//! one (`mend`), or many at once by a coding graph (`batch`). One is
 //! left out only if everybody who could have it has said, under this view, that they have not, what there is cannot be solved, and the
 //! owner says that it is not committed (docs/objects.md, "Filling").
 
+mod batch;
 mod mend;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,8 +18,10 @@ use wire::object::{
     Ask, Asked, Cell, ChunkReport, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
 };
 
+use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
 use crate::Timing;
+use batch::{Batches, keep_made};
 use mend::{Mend, State};
 
 /// Bytes of chunks that are made at once.
@@ -42,6 +46,8 @@ pub(super) struct Fill {
     todo: VecDeque<ListedChunk>,
     /// Those that are being got, by the numbers of their questions.
     mends: BTreeMap<u64, Mend>,
+    /// Those that graphs are to make.
+    batches: Batches,
     numbers: u64,
     /// Chunks of committed objects that nobody has any more.
     lost: BTreeMap<ChunkId, ListedChunk>,
@@ -70,7 +76,8 @@ struct Listing {
 impl Fill {
     pub(super) fn new(member: MemberId) -> Self {
         let (todo, mends, lost) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
-        Self { member, appointment: None, todo, mends, numbers: 0, lost, told: Time(0), got: 0 }
+        let batches = Batches::default();
+        Self { member, appointment: None, todo, mends, batches, numbers: 0, lost, told: Time(0), got: 0 }
     }
 
     /// What the view wants of this holder.
@@ -91,6 +98,7 @@ impl Fill {
                 });
                 self.todo.clear();
                 self.mends.clear();
+                self.batches.forget();
             }
         }
         self.mends.values_mut().for_each(Mend::reconsider);
@@ -98,8 +106,13 @@ impl Fill {
     }
 
     /// This chunk was here and is no good, or should be here: it is got again.
-    pub(super) fn want(&mut self, chunk: ListedChunk) {
-        self.todo.push_back(chunk);
+    pub(super) fn want(&mut self, scope: &Scope<'_>, listed: ListedChunk) {
+        // Of what is not committed others may well have nothing: one such chunk would hold up all that a graph makes with it.
+        if listed.kept && scope.graph_bytes().is_some() {
+            self.batches.want(listed);
+        } else {
+            self.todo.push_back(listed);
+        }
     }
 
     /// Chunks of committed objects that nobody has.
@@ -109,7 +122,7 @@ impl Fill {
 
     /// How many chunks are known to be lacking.
     pub(super) fn left(&self) -> usize {
-        self.todo.len() + self.mends.len()
+        self.todo.len() + self.mends.len() + self.batches.left()
     }
 
     /// Whether everything is to be got and is not here.
@@ -125,7 +138,7 @@ impl Fill {
     /// Bytes of what is being got.
     pub(super) fn memory_bytes(&self) -> usize {
         self.mends.values().map(Mend::memory_bytes).sum::<usize>()
-            + self.todo.capacity() * size_of::<ListedChunk>()
+            + (self.todo.capacity() + self.batches.left()) * size_of::<ListedChunk>()
     }
 
     fn number(&mut self) -> u64 {
@@ -226,7 +239,7 @@ impl Fill {
         listing.at = scope.now.time;
         let more = listed.more;
         let lacking = listed.chunks.into_iter().filter(|listed| chunks.get(listed.chunk).is_none());
-        self.todo.extend(lacking);
+        lacking.for_each(|listed| self.want(scope, listed));
         if more {
             // Not before what is listed is here: the list is as long as the memory of others.
             if self.left() == 0 {
@@ -260,6 +273,29 @@ impl Fill {
                 self.mends.insert(number, mend);
             }
         }
+    }
+
+    /// Chunks that it wants to be made by a graph, so many bytes of them at most.
+    pub(super) fn take_order(&mut self, chunks: &ChunkStore, most_bytes: u64) -> Option<Order> {
+        // What there is no room for waits as any other does, and so is known to.
+        self.todo.extend(self.batches.take_too_long(chunks, most_bytes));
+        self.batches.take_order(self.member, chunks, most_bytes)
+    }
+
+    /// Whether it waits for what is made for this.
+    pub(super) fn awaits(&self, purpose: Purpose) -> bool {
+        self.batches.awaits(purpose)
+    }
+
+    /// What has become of such an order. What no graph has made is got one by one: so it is found out who has it, and whether it is lost.
+    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, made: Made) {
+        for (listed, bytes) in self.batches.take(made) {
+            match bytes.filter(|bytes| keep_made(scope, self.member, chunks, &listed, bytes)) {
+                Some(_) => self.got += 1,
+                None => self.todo.push_back(listed),
+            }
+        }
+        self.go_on_listing_or_next(scope, chunks);
     }
 
     fn go_on_mending(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, number: u64) {
@@ -329,6 +365,7 @@ impl Fill {
         if verdict == Verdict::Dead {
             self.todo.retain(|listed| listed.chunk.object != object);
             self.forget(object);
+            self.batches.drop_object(object);
         }
         let ended =
             |mend: &Mend| mend.chunk().object == object && (mend.is_unsolvable() || verdict == Verdict::Dead);
@@ -345,7 +382,7 @@ impl Fill {
 
     fn report_if_done(&mut self, scope: &mut Scope<'_>) {
         let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
-        let is_done = self.todo.is_empty() && self.mends.is_empty();
+        let is_done = self.left() == 0;
         let Some(appointment) = self.appointment.as_mut().filter(|it| is_done && it.listed) else { return };
         if appointment.reported.is_none_or(|at| now.since(at) >= retry_us) {
             appointment.reported = Some(now);

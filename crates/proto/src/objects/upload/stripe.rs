@@ -329,6 +329,7 @@ mod tests {
             shard: 0,
             timing: Timing::default(),
             limits: Limits::default(),
+            graphs: crate::GraphSettings::default(),
             rules: Rules::all(),
             store,
             budget: Budget::new(1 << 20),

@@ -86,6 +86,7 @@ fn host(node: u16) -> Host {
         timing: Timing::default(),
         rules: Rules::all(),
         limits: Limits { index_part_bytes: 512, ..Limits::default() },
+        graphs: proto::GraphSettings::default(),
         store,
         budget: Budget::new(MEMORY_BYTES),
         quotas: store::Quotas::new(1),

@@ -1,0 +1,141 @@
+//! An order that is under way: the task that plans and plans again, and what the run has written that it has started.
+
+use std::collections::BTreeSet;
+
+use bytes::BytesMut;
+use graph::{
+    Aim, AskerId, Class, Links, Message, Outcome, Place, Planned, RunId, Source, Task, TaskCommand,
+    TaskConfig, Wanted,
+};
+use types::{GroupView, NodeId, RoleIndex, Time};
+use wire::graph::Asker;
+
+use crate::objects::order::{Made, Order, Purpose, Staged};
+use crate::objects::scope::Scope;
+
+/// See the module.
+pub(super) struct Asked {
+    order: Order,
+    task: Task,
+    links: Links,
+    /// Which run has written what is staged.
+    run: Option<RunId>,
+    staged: Staged,
+    is_kept: bool,
+}
+
+/// What is to be done for it.
+pub(super) enum Next {
+    Send(Place, Message),
+    Ended(Made),
+}
+
+impl Asked {
+    /// Begins; for whom it would have been if nobody can be asked.
+    pub(super) fn new(
+        scope: &Scope<'_>,
+        unlinked: &BTreeSet<NodeId>,
+        number: u64,
+        order: Order,
+    ) -> Result<Self, Purpose> {
+        let purpose = order.purpose;
+        let (view, protection) = (scope.view(order.group), scope.protection(order.group));
+        let view = view.ok_or(purpose)?;
+        let here = scope.here();
+        let links = Links { asker_node: Some(here.node.0), ..Links::default() };
+        let (timing, settings) = (scope.timing(), scope.graphs());
+        let config = TaskConfig {
+            asker: AskerId(Asker::of(here).0),
+            number,
+            code: protection.ok_or(purpose)?.shared_code(),
+            group: order.group,
+            view: view.version,
+            strand: order.strand.clone(),
+            wanted: order.wanted.iter().map(|role| Wanted { role: *role, to: Place::Asker }).collect(),
+            class: Class::Repair,
+            scheme: settings.repair.ok_or(purpose)?,
+            aim: Aim::REPAIR,
+            execution: settings.execution,
+            deadline_us: timing.object_deadline_us,
+            least_patience_us: timing.retry_us,
+            rules: scope.rules().graphs(),
+        };
+        let mut sources = sources_of(view, &order.wanted, here.node);
+        sources.retain(|source| !unlinked.contains(&source.node));
+        let task = Task::new(config, sources, scope.now.time, &links);
+        Ok(Self { order, task, links, run: None, staged: Staged::new(), is_kept: false })
+    }
+
+    pub(super) fn purpose(&self) -> Purpose {
+        self.order.purpose
+    }
+
+    pub(super) fn planned(&self) -> Option<Planned> {
+        self.task.planned()
+    }
+
+    pub(super) fn due(&self) -> Option<Time> {
+        self.task.poll_timeout()
+    }
+
+    pub(super) fn tell(&mut self, act: impl FnOnce(&mut Task, &Links)) {
+        act(&mut self.task, &self.links);
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Next> {
+        Some(match self.task.poll_command()? {
+            TaskCommand::Send { to, message } => Next::Send(to, message),
+            TaskCommand::Finished(outcome) => Next::Ended(self.end(outcome)),
+        })
+    }
+
+    /// A run has written this. Runs do not mix: what an earlier one has written is nothing.
+    pub(super) fn write(&mut self, run: RunId, role: RoleIndex, offset: u32, bytes: &[u8]) {
+        if self.run.is_some_and(|known| known.number > run.number) {
+            return;
+        }
+        if self.run != Some(run) {
+            (self.run, self.is_kept) = (Some(run), false);
+            self.staged.clear();
+        }
+        let len = self.order.len() as usize;
+        let staged = self.staged.entry(role).or_insert_with(|| BytesMut::zeroed(len));
+        let offset = offset as usize;
+        if let Some(place) = staged.get_mut(offset..offset + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    /// The run has written all; whether that is what was wanted.
+    pub(super) fn keep(&mut self, run: RunId) -> bool {
+        self.is_kept = self.run == Some(run) && self.order.is_right(&self.staged);
+        self.is_kept
+    }
+
+    /// Nothing comes of the run.
+    pub(super) fn discard(&mut self, run: RunId) {
+        if self.run == Some(run) {
+            self.staged.clear();
+            self.is_kept = false;
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome) -> Made {
+        let is_made =
+            matches!(outcome, Outcome::Complete { run, .. } if self.run == Some(run)) && self.is_kept;
+        let staged = std::mem::take(&mut self.staged);
+        let bytes = is_made.then(|| staged.into_iter().map(|(role, bytes)| (role, bytes.freeze())).collect());
+        Made { purpose: self.order.purpose, bytes }
+    }
+}
+
+/// Who is whole, but for what is wanted here.
+fn sources_of(view: &GroupView, wanted: &[RoleIndex], here: NodeId) -> Vec<Source> {
+    let roles = (0..).zip(&view.holders).map(|(role, holders)| (RoleIndex(role), holders));
+    let whole = roles.filter_map(|(role, holders)| Some((role, holders.whole?.host.node)));
+    let is_wanted_here = |role: RoleIndex, node| node == here && wanted.contains(&role);
+    whole
+        .filter(|(role, node)| !is_wanted_here(*role, *node))
+        .map(|(role, node)| Source { role, node })
+        .collect()
+}

@@ -1,0 +1,396 @@
+//! Coding graphs of one worker (docs/graphs.md): the steps that are at this host, for whoever asks, and what is asked for here.
+//!
+//! Executor and tasks are those of the crate `graph`; here they get messages, time, chunks, and somebody who wants something of them.
+//! Chunks are written by askers alone: nobody can make another host write.
+//!
+//! - `asked`: an order that is under way, with what its run has written
+//! - `sight`: what graphs see of this host
+//! - `stats`: what is counted
+//! - `translate`: graphs as they travel
+
+mod asked;
+mod sight;
+mod stats;
+mod translate;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use graph::limits::RUNS_PER_TASK;
+use graph::{AskerId, Command, Executor, ExecutorConfig, Message, Place, Report, RunId, Scheme, Slice, Task};
+use types::{ChunkId, HostId, MemberId, NodeId, Time};
+use wire::graph::{self as sent, GraphMessage, Seat, Seats};
+use wire::object::Checked;
+
+use super::holder::Holder;
+use super::order::{Made, Order, Purpose};
+use super::scope::Scope;
+use crate::Impossible;
+use asked::{Asked, Next};
+use sight::{Seen, Sight};
+pub use stats::{GraphStats, OrderStats};
+
+/// Orders that are under way at once: while one ends the next one begins, and others have their turn.
+const MAX_ORDERS: usize = 2;
+
+/// The chunks that graphs read.
+type Holders = BTreeMap<MemberId, Holder>;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Graphs {
+    /// Once the first graph has come.
+    executor: Option<Executor>,
+    /// What is asked for here, by the numbers of its tasks.
+    asked: BTreeMap<u64, Asked>,
+    numbers: u64,
+    /// Of this host to itself: as whom, by whom, what.
+    local: VecDeque<(Place, Place, Message)>,
+    made: VecDeque<Made>,
+    /// Nodes whose links are down.
+    unlinked: BTreeSet<NodeId>,
+    seen: RefCell<Seen>,
+    orders: [OrderStats; Scheme::ALL.len()],
+    draws: u64,
+}
+
+impl Graphs {
+    /// A message of `from`.
+    pub(super) fn handle(
+        &mut self,
+        scope: &mut Scope<'_>,
+        holders: &Holders,
+        from: HostId,
+        message: GraphMessage,
+    ) {
+        match self.understand(scope, from, message) {
+            Ok(Some((me, sender, message))) => {
+                self.local.push_back((me, sender, message));
+                self.settle(scope, holders);
+            }
+            Ok(None) => {}
+            Err(why) => scope.accuse(from, why),
+        }
+    }
+
+    /// As whom this host is meant, who has sent it, and what it is; none if it is late.
+    fn understand(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        message: GraphMessage,
+    ) -> Result<Option<(Place, Place, Message)>, Impossible> {
+        let node = Place::Node(scope.here().node);
+        let is_of =
+            |run: sent::Run| if run.asker == sent::Asker::of(from) { Ok(()) } else { Err(Impossible::Graph) };
+        Ok(match message {
+            GraphMessage::Start(start) => {
+                is_of(start.run)?;
+                let graph = translate::graph_of(*start).ok_or(Impossible::Graph)?;
+                if scope.view(graph.group).is_none_or(|view| view.version < graph.view) {
+                    scope.want_view(graph.group);
+                }
+                Some((node, Place::Asker, Message::Start(Arc::new(graph))))
+            }
+            GraphMessage::Cancel(cancel) => {
+                is_of(cancel.run)?;
+                Some((node, Place::Asker, Message::Cancel(translate::run_of(cancel.run))))
+            }
+            GraphMessage::Probe(probe) => {
+                is_of(probe.run)?;
+                Some((node, Place::Asker, Message::Probe(translate::run_of(probe.run))))
+            }
+            GraphMessage::Report(sent::Report { run, news }) => {
+                let message =
+                    Message::Report { run: translate::run_of(run), report: translate::report_of(news) };
+                is_mine(scope, run).then_some((Place::Asker, Place::Node(from.node), message))
+            }
+            GraphMessage::Slice(slice) => {
+                let sent::Slice { run, seats, edge, index, slice } = slice;
+                let run_id = translate::run_of(run);
+                let slice = Slice { run: run_id, edge, index, sum: slice.checksum, bytes: slice.bytes };
+                ends(scope, from, run, seats)?.map(|(me, sender)| (me, sender, Message::Slice(slice)))
+            }
+            GraphMessage::Credit(sent::Credit { run, seats, edge, below }) => {
+                let message = Message::Credit { run: translate::run_of(run), edge, below };
+                ends(scope, from, run, seats)?.map(|(me, sender)| (me, sender, message))
+            }
+            GraphMessage::AskCredit(sent::AskCredit { run, seats, edge }) => {
+                let message = Message::AskCredit { run: translate::run_of(run), edge };
+                ends(scope, from, run, seats)?.map(|(me, sender)| (me, sender, message))
+            }
+        })
+    }
+
+    /// Chunks are to be made. What comes of it is among [`Self::poll_made`], at once if nothing can.
+    pub(super) fn begin(&mut self, scope: &mut Scope<'_>, holders: &Holders, order: Order) {
+        self.numbers += 1;
+        let number = self.numbers;
+        match Asked::new(scope, &self.unlinked, number, order) {
+            Ok(asked) => {
+                self.asked.insert(number, asked);
+                self.drain(scope, number);
+                self.settle(scope, holders);
+            }
+            Err(purpose) => self.made.push_back(Made { purpose, bytes: None }),
+        }
+    }
+
+    /// Whether more chunks are made for repair.
+    pub(super) fn takes_more(&self) -> bool {
+        self.asked.len() < MAX_ORDERS
+    }
+
+    /// Nobody wants what these were to make.
+    pub(super) fn cancel(
+        &mut self,
+        scope: &mut Scope<'_>,
+        holders: &Holders,
+        is_moot: impl Fn(Purpose) -> bool,
+    ) {
+        let moot = self.asked.iter().filter(|(_, asked)| is_moot(asked.purpose())).map(|(number, _)| *number);
+        for number in moot.collect::<Vec<_>>() {
+            self.with_task(scope, number, |task, _| task.give_up());
+        }
+        self.settle(scope, holders);
+        self.made.retain(|made| !is_moot(made.purpose));
+    }
+
+    /// What has been made since, or could not be.
+    pub(super) fn poll_made(&mut self) -> Option<Made> {
+        self.made.pop_front()
+    }
+
+    /// Chunks that were found rotten since this was asked last.
+    pub(super) fn take_rotten(&mut self) -> Vec<(MemberId, ChunkId)> {
+        self.seen.get_mut().take_rotten()
+    }
+
+    /// A link to `peer` is up.
+    pub(super) fn link_up(&mut self, peer: HostId) {
+        self.unlinked.remove(&peer.node);
+    }
+
+    /// What was on its way from and to `peer` is lost.
+    pub(super) fn lose_link(&mut self, scope: &mut Scope<'_>, holders: &Holders, peer: HostId) {
+        self.unlinked.insert(peer.node);
+        if let Some(executor) = &mut self.executor {
+            executor.handle_lost(Place::Node(peer.node));
+            executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
+        }
+        let now = scope.now.time;
+        for number in self.asked.keys().copied().collect::<Vec<_>>() {
+            self.with_task(scope, number, |task, links| task.handle_lost(now, peer.node, links));
+        }
+        self.settle(scope, holders);
+    }
+
+    /// Time has passed.
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>, holders: &Holders) {
+        let now = scope.now.time;
+        if let Some(executor) = &mut self.executor {
+            executor.handle_timeout(now);
+        }
+        for number in self.asked.keys().copied().collect::<Vec<_>>() {
+            self.with_task(scope, number, |task, links| task.handle_timeout(now, links));
+        }
+        self.settle(scope, holders);
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(super) fn due(&self) -> Time {
+        let executor = self.executor.as_ref().and_then(Executor::poll_timeout);
+        let tasks = self.asked.values().filter_map(Asked::due);
+        tasks.chain(executor).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Bytes that are reserved for runs here.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.load().reserved_bytes as usize
+    }
+
+    /// What runs here have taken on.
+    pub(super) fn load(&self) -> graph::Load {
+        self.executor.as_ref().map(Executor::load).unwrap_or_default()
+    }
+
+    /// What was done and is held.
+    pub(super) fn stats(&self) -> GraphStats {
+        let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
+        GraphStats { steps, load: self.load(), orders: self.orders }
+    }
+
+    /// What has to hold.
+    pub(super) fn check_invariants(&self) {
+        let load = self.load();
+        assert!(load.runs > 0 || load.reserved_bytes == 0, "what is reserved is some run's");
+        assert!(load.held_bytes <= load.reserved_bytes, "what is held was reserved");
+        assert!(self.local.is_empty(), "what this host says to itself it hears at once");
+    }
+
+    /// Hands messages of this host to itself over, and does what executor and tasks want, until nothing is left.
+    fn settle(&mut self, scope: &mut Scope<'_>, holders: &Holders) {
+        loop {
+            if let Some((me, from, message)) = self.local.pop_front() {
+                self.hear(scope, holders, me, from, message);
+            } else if let Some(command) = self.executor.as_mut().and_then(Executor::poll_command) {
+                self.obey(scope, command);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self, scope: &mut Scope<'_>, holders: &Holders, me: Place, from: Place, message: Message) {
+        let now = scope.now.time;
+        if let Message::Report { run, report } = message {
+            return self.hear_report(scope, from, run, report);
+        }
+        let executor = self.executor.get_or_insert_with(|| Executor::new(executor_config(scope)));
+        let sight = Sight { views: scope.views, holders, seen: &self.seen };
+        executor.handle(now, me, from, message, &sight);
+    }
+
+    fn hear_report(&mut self, scope: &mut Scope<'_>, from: Place, run: RunId, report: Report) {
+        self.draws = self.draws.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(run.asker.0 | 1);
+        let (now, draw) = (scope.now.time, self.draws >> 33);
+        self.with_task(scope, run.number / RUNS_PER_TASK, |task, links| {
+            task.handle_report(now, from, run, report, draw, links);
+        });
+    }
+
+    /// Something for a task to hear; what it wants done is done.
+    fn with_task(&mut self, scope: &mut Scope<'_>, number: u64, act: impl FnOnce(&mut Task, &graph::Links)) {
+        if let Some(asked) = self.asked.get_mut(&number) {
+            asked.tell(act);
+            self.drain(scope, number);
+        }
+    }
+
+    fn drain(&mut self, scope: &mut Scope<'_>, number: u64) {
+        let here = scope.here().node;
+        while let Some(next) = self.asked.get_mut(&number).and_then(Asked::poll) {
+            match next {
+                Next::Send(Place::Node(node), message) if node != here => send_as_asker(scope, node, message),
+                Next::Send(to, message) => self.local.push_back((to, Place::Asker, message)),
+                Next::Ended(made) => {
+                    self.note(scope.now.time, number, &made);
+                    self.made.push_back(made);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, now: Time, number: u64, made: &Made) {
+        let planned = self.asked.remove(&number).and_then(|asked| asked.planned());
+        let bytes = made.bytes.as_ref().map(|made| made.values().map(|bytes| bytes.len() as u64).sum());
+        if let Some(planned) = planned {
+            self.orders[planned.scheme as usize].note(planned, now, bytes);
+        }
+    }
+
+    fn obey(&mut self, scope: &mut Scope<'_>, command: Command) {
+        match command {
+            Command::Send { from, to, run, message } => self.send(scope, from, to, run, message),
+            Command::Write { run: (run, _), role, offset, bytes } => {
+                if let Some(asked) = self.asked_by(run) {
+                    asked.write(run, role, offset, &bytes);
+                }
+            }
+            Command::Complete { run: (run, me), .. } => {
+                let is_kept = self.asked_by(run).is_some_and(|asked| asked.keep(run));
+                if let Some(executor) = &mut self.executor {
+                    executor.handle_kept(run, me, is_kept);
+                }
+            }
+            Command::Discard { run: (run, _) } => {
+                if let Some(asked) = self.asked_by(run) {
+                    asked.discard(run);
+                }
+            }
+        }
+    }
+
+    fn asked_by(&mut self, run: RunId) -> Option<&mut Asked> {
+        self.asked.get_mut(&(run.number / RUNS_PER_TASK))
+    }
+
+    fn send(&mut self, scope: &mut Scope<'_>, from: Place, to: Place, run: RunId, message: Message) {
+        let node = match to {
+            Place::Node(node) => node,
+            Place::Asker => translate::node_of(run),
+        };
+        if node == scope.here().node {
+            return self.local.push_back((to, from, message));
+        }
+        let (seats, run) = (Seats { from: seat(from), to: seat(to) }, translate::name_of(run));
+        let message = match message {
+            Message::Slice(Slice { edge, index, sum, bytes, .. }) => {
+                let slice = Checked::said(bytes, sum);
+                GraphMessage::Slice(sent::Slice { run, seats, edge, index, slice })
+            }
+            Message::Credit { edge, below, .. } => {
+                GraphMessage::Credit(sent::Credit { run, seats, edge, below })
+            }
+            Message::AskCredit { edge, .. } => GraphMessage::AskCredit(sent::AskCredit { run, seats, edge }),
+            Message::Report { report, .. } => {
+                GraphMessage::Report(sent::Report { run, news: translate::news_of(report) })
+            }
+            // Askers send these, by their tasks.
+            Message::Start(_) | Message::Cancel(_) | Message::Probe(_) => return,
+        };
+        scope.send_of_graph(node, message);
+    }
+}
+
+fn send_as_asker(scope: &mut Scope<'_>, to: NodeId, message: Message) {
+    let message = match message {
+        Message::Start(graph) => GraphMessage::Start(Box::new(translate::start_of(&graph))),
+        Message::Cancel(run) => GraphMessage::Cancel(sent::Cancel { run: translate::name_of(run) }),
+        Message::Probe(run) => GraphMessage::Probe(sent::Probe { run: translate::name_of(run) }),
+        // Executors send these.
+        Message::Slice(_) | Message::Credit { .. } | Message::AskCredit { .. } | Message::Report { .. } => {
+            return;
+        }
+    };
+    scope.send_of_graph(to, message);
+}
+
+/// Who is meant and who has sent it; none if it was meant for an earlier process of this node.
+fn ends(
+    scope: &Scope<'_>,
+    from: HostId,
+    run: sent::Run,
+    seats: Seats,
+) -> Result<Option<(Place, Place)>, Impossible> {
+    let sender = match seats.from {
+        Seat::Node => Place::Node(from.node),
+        Seat::Asker if run.asker == sent::Asker::of(from) => Place::Asker,
+        Seat::Asker => return Err(Impossible::Graph),
+    };
+    Ok(match seats.to {
+        Seat::Node => Some((Place::Node(scope.here().node), sender)),
+        Seat::Asker => is_mine(scope, run).then_some((Place::Asker, sender)),
+    })
+}
+
+fn is_mine(scope: &Scope<'_>, run: sent::Run) -> bool {
+    run.asker == sent::Asker::of(scope.here())
+}
+
+fn seat(place: Place) -> Seat {
+    match place {
+        Place::Node(_) => Seat::Node,
+        Place::Asker => Seat::Asker,
+    }
+}
+
+fn executor_config(scope: &Scope<'_>) -> ExecutorConfig {
+    let limits = scope.limits();
+    ExecutorConfig {
+        memory_bytes: limits.graph_bytes,
+        reader_reserve_bytes: limits.graph_reader_bytes,
+        rules: scope.rules().graphs(),
+    }
+}

@@ -1,0 +1,64 @@
+//! What is counted of graphs.
+
+use graph::{Counters, Load, Planned, Scheme};
+use types::Time;
+
+/// Counters and gauges of coding graphs at one host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GraphStats {
+    /// What steps here have done, by primitive.
+    pub steps: Counters,
+    /// What they have taken on.
+    pub load: Load,
+    /// Orders of this host that a graph has carried out, or has not, by the scheme of the last one: `Scheme::ALL`.
+    pub orders: [OrderStats; Scheme::ALL.len()],
+}
+
+/// Of orders by one scheme.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderStats {
+    /// What was wanted has been made.
+    pub made: u64,
+    /// It has not.
+    pub failed: u64,
+    /// Bytes that were made.
+    pub made_bytes: u64,
+    /// How long that took, from the start of the graph that made them, in microseconds.
+    pub made_us: u64,
+    /// How long it should have taken, by the model.
+    pub predicted_us: u64,
+}
+
+impl GraphStats {
+    /// These and those.
+    #[must_use]
+    pub fn plus(mut self, other: &Self) -> Self {
+        self.steps = self.steps.plus(&other.steps);
+        self.load = self.load.plus(&other.load);
+        for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
+            *mine = mine.plus(others);
+        }
+        self
+    }
+}
+
+impl OrderStats {
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            made: self.made + other.made,
+            failed: self.failed + other.failed,
+            made_bytes: self.made_bytes + other.made_bytes,
+            made_us: self.made_us + other.made_us,
+            predicted_us: self.predicted_us + other.predicted_us,
+        }
+    }
+
+    /// An order has ended; so many bytes were made.
+    pub(super) fn note(&mut self, planned: Planned, now: Time, made_bytes: Option<u64>) {
+        let Some(bytes) = made_bytes else { return self.failed += 1 };
+        self.made += 1;
+        self.made_bytes += bytes;
+        self.made_us += now.since(planned.started);
+        self.predicted_us += planned.predicted_us as u64;
+    }
+}
