@@ -7,8 +7,8 @@ use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 
 use super::Host;
-use crate::primary::Primary;
 pub use crate::primary::PrimaryInfo;
+use crate::primary::{self, LostKey, Primary};
 
 /// A parity, seen from outside.
 pub struct ParityInfo<'a> {
@@ -139,4 +139,9 @@ impl Host {
     pub fn routed_requests(&self) -> usize {
         self.routes.len()
     }
+}
+
+/// Keys of primaries of `host` whose values have too few chunks left, as far as anybody has found.
+pub fn lost_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
+    host.members.primaries().all().values().flat_map(primary::lost_keys)
 }

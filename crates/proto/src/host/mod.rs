@@ -50,7 +50,7 @@ use crate::latency::HostLatencies;
 use crate::objects::{GraphStats, Objects};
 use crate::outbox::{Context, ReplyTo};
 use crate::parity::ScrubFinding;
-use crate::primary::{self, LostKey, Primary, Question};
+use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
@@ -430,11 +430,6 @@ impl Host {
     /// What the newest scrub has found here.
     pub fn scrub_findings(&self) -> impl Iterator<Item = &ScrubFinding> {
         self.members.parities().values().flat_map(|parity| parity.scrub_findings())
-    }
-
-    /// Keys of primaries here whose values have too few chunks left, as far as anybody has found.
-    pub fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
-        self.members.primaries().all().values().flat_map(primary::lost_keys)
     }
 
     /// What requests have waited for.

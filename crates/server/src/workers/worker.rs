@@ -267,7 +267,7 @@ impl Worker {
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
-            lost_keys: self.host.borrow().lost_keys().cloned().collect(),
+            lost_keys: proto::lost_keys(&self.host.borrow()).cloned().collect(),
             open_requests: self.connections.borrow().iter().map(|connection| connection.waiting()).sum(),
             buffer_bytes: self.gate.held(),
             memory: self.memory(),
