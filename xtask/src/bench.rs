@@ -45,6 +45,14 @@ pub fn map(args: &[&str]) -> Result<(), String> {
     Run::cargo(&[&program, args].concat()).show()
 }
 
+/// Fills a holder over shaped links, with `args` (such as `--mbit 100`). Needs root.
+pub fn fills(args: &[&str]) -> Result<(), String> {
+    debian::ensure(&[Needed { file: "tc", package: "iproute2" }])?;
+    Run::cargo(&["build", "--release", "--quiet", "-p", "cli"]).show()?;
+    let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "fills", "--"];
+    Run::cargo(&[&program, args].concat()).show()
+}
+
 /// Runs coding graphs over a network in virtual time, with `args` (such as `--nodes 10,50`).
 pub fn graphs(args: &[&str]) -> Result<(), String> {
     let program = ["run", "--release", "--quiet", "-p", "measure", "--bin", "graphs", "--"];

@@ -35,6 +35,7 @@ usage:
   cargo xtask bench values            long values beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
   cargo xtask bench graphs            coding graphs over a network in virtual time, into docs/benchmarks
+  cargo xtask bench fills             a holder that is filled over shaped links, into docs/benchmarks; needs root
   cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
   cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
   cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => bench::peers(rest),
         ["bench", "codec", rest @ ..] => bench::codec(rest),
         ["bench", "map", rest @ ..] => bench::map(rest),
+        ["bench", "fills", rest @ ..] => bench::fills(rest),
         ["bench", "graphs", rest @ ..] => bench::graphs(rest),
         ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "ceph", rest @ ..] => ceph::bench(rest),

@@ -1,6 +1,7 @@
 //! Measurements of clusters of real processes on this machine, which may be shared: figures are printed, nothing is judged.
 //!
 //! - [`alone`] is the program `measure`: pauses, repair, growth, restarts, use of memory.
+//! - [`fills`] is the program `fills`: a holder that is filled over links of limited bandwidth, scheme beside scheme.
 //! - [`graphs`] is the program `graphs`: coding graphs over a network in virtual time, without processes.
 //! - [`map`] is the program `map`: what changes of the map cost, without processes.
 //! - [`peers`] is the program `peers`: Gestalt beside stock memcached and valkey. [`ycsb`] cross-checks its figures.
@@ -10,6 +11,7 @@
 use std::process::ExitCode;
 
 pub mod alone;
+pub mod fills;
 pub mod graphs;
 pub mod map;
 pub mod peers;

@@ -99,6 +99,14 @@ impl Namespace {
         self.feed("ip", &["-batch", "-"], lines)
     }
 
+    /// Runs `tc` with these lines.
+    ///
+    /// # Errors
+    /// What `tc` says.
+    pub fn tc(&self, lines: &str) -> Result<(), String> {
+        self.feed("tc", &["-batch", "-"], lines)
+    }
+
     /// Makes `rules` the only ones.
     ///
     /// # Errors
@@ -138,7 +146,7 @@ fn feed(program: &str, args: &[&str], input: &str) -> Result<(), String> {
 pub struct Machines {
     machines: Vec<(Ipv4Addr, Namespace)>,
     /// The wire.
-    _hub: Namespace,
+    hub: Namespace,
 }
 
 impl Machines {
@@ -154,7 +162,7 @@ impl Machines {
                 .map(|namespace| (*address, namespace))
         };
         let machines = addresses.iter().enumerate().map(machine).collect::<Result<_, _>>()?;
-        Ok(Self { machines, _hub: hub })
+        Ok(Self { machines, hub })
     }
 
     /// The one at `address`.
@@ -163,8 +171,33 @@ impl Machines {
     /// If there is none.
     #[must_use]
     pub fn at(&self, address: Ipv4Addr) -> &Namespace {
-        let found = self.machines.iter().find(|(at, _)| *at == address);
-        &found.unwrap_or_else(|| panic!("there is no machine at {address}")).1
+        &self.machines[self.index(address)].1
+    }
+
+    /// Limits the link of the machine at `address` to so many Mbit/s in each direction. Needs `tc`.
+    ///
+    /// # Errors
+    /// What the system says.
+    ///
+    /// # Panics
+    /// If there is no such machine.
+    pub fn shape(&self, address: Ipv4Addr, mbit: u32) -> Result<(), String> {
+        let index = self.index(address);
+        // A burst is what comes between two ticks of the kernel, and one packet that is to be cut at least; half a megabyte waits.
+        let burst = (mbit * 1000).max(128 << 10);
+        let filter = |device: &str| {
+            format!(
+                "qdisc replace dev {device} root tbf rate {mbit}mbit burst {burst} limit {}\n",
+                burst + (512 << 10)
+            )
+        };
+        self.machines[index].1.tc(&filter("eth0"))?;
+        self.hub.tc(&filter(&format!("m{index}")))
+    }
+
+    fn index(&self, address: Ipv4Addr) -> usize {
+        let found = self.machines.iter().position(|(at, _)| *at == address);
+        found.unwrap_or_else(|| panic!("there is no machine at {address}"))
     }
 }
 

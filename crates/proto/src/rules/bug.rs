@@ -111,11 +111,15 @@ pub enum Bug {
     FilledAsksNobody,
     /// An owner evicts what a holder names that is short of room, also where nothing may be evicted.
     NamedIsEvicted,
+    /// A host takes part in a graph that it has no memory for.
+    GraphWithoutRoom,
+    /// Graphs for repair take the memory that is kept for readers.
+    ReadersRoomTaken,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 54] = [
+    pub const ALL: [Self; 56] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -170,5 +174,7 @@ impl Bug {
         Self::FlushForgetsChunks,
         Self::FilledAsksNobody,
         Self::NamedIsEvicted,
+        Self::GraphWithoutRoom,
+        Self::ReadersRoomTaken,
     ];
 }

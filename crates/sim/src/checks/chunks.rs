@@ -119,6 +119,10 @@ pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
         if under_way > 0 {
             return Some(format!("{objects:?}"));
         }
+        let load = host.graph_stats().load;
+        if load.runs > 0 {
+            return Some(format!("{load:?}"));
+        }
     }
     if let Some(vain) = kept_in_vain(map, nodes) {
         return Some(vain);

@@ -54,6 +54,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::FlushForgetsChunks
         | Bug::FilledAsksNobody
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
+        Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
         _ => (Focus::Anything, 150),
     }
 }
@@ -62,7 +63,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
 /// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
 fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     let mut options = Options::draw_focused(seed, focus);
-    if focus != Focus::Objects {
+    if !matches!(focus, Focus::Objects | Focus::Graphs) {
         // What a client waits for longest would hide what is rare.
         options.objects = None;
     }
@@ -192,6 +193,8 @@ planted! {
     chunks_that_outlive_a_flush_are_found: FlushForgetsChunks;
     a_filled_holder_that_asks_nobody_is_found: FilledAsksNobody;
     an_owner_that_evicts_what_it_is_told_to_is_found: NamedIsEvicted;
+    a_graph_that_there_is_no_memory_for_is_found: GraphWithoutRoom;
+    a_repair_that_takes_what_is_kept_for_readers_is_found: ReadersRoomTaken;
     an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
     a_wrong_coefficient_is_found: WrongCoefficient;
     frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;

@@ -35,6 +35,7 @@ impl Asked {
     pub(super) fn new(
         scope: &Scope<'_>,
         unlinked: &BTreeSet<NodeId>,
+        links: Links,
         number: u64,
         order: Order,
     ) -> Result<Self, Purpose> {
@@ -42,7 +43,6 @@ impl Asked {
         let (view, protection) = (scope.view(order.group), scope.protection(order.group));
         let view = view.ok_or(purpose)?;
         let here = scope.here();
-        let links = Links { asker_node: Some(here.node.0), ..Links::default() };
         let (timing, settings) = (scope.timing(), scope.graphs());
         let config = TaskConfig {
             asker: AskerId(Asker::of(here).0),

@@ -5,11 +5,13 @@
 //!
 //! - `asked`: an order that is under way, with what its run has written
 //! - `sight`: what graphs see of this host
+//! - `speed`: how fast links are
 //! - `stats`: what is counted
 //! - `translate`: graphs as they travel
 
 mod asked;
 mod sight;
+mod speed;
 mod stats;
 mod translate;
 
@@ -29,6 +31,7 @@ use super::scope::Scope;
 use crate::Impossible;
 use asked::{Asked, Next};
 use sight::{Seen, Sight};
+use speed::Speed;
 pub use stats::{GraphStats, OrderStats};
 
 /// Orders that are under way at once: while one ends the next one begins, and others have their turn.
@@ -52,6 +55,7 @@ pub(crate) struct Graphs {
     unlinked: BTreeSet<NodeId>,
     seen: RefCell<Seen>,
     orders: [OrderStats; Scheme::ALL.len()],
+    speed: Speed,
     draws: u64,
 }
 
@@ -127,7 +131,7 @@ impl Graphs {
     pub(super) fn begin(&mut self, scope: &mut Scope<'_>, holders: &Holders, order: Order) {
         self.numbers += 1;
         let number = self.numbers;
-        match Asked::new(scope, &self.unlinked, number, order) {
+        match Asked::new(scope, &self.unlinked, self.speed.links(scope.here().node), number, order) {
             Ok(asked) => {
                 self.asked.insert(number, asked);
                 self.drain(scope, number);
@@ -287,6 +291,9 @@ impl Graphs {
         let bytes = made.bytes.as_ref().map(|made| made.values().map(|bytes| bytes.len() as u64).sum());
         if let Some(planned) = planned {
             self.orders[planned.scheme as usize].note(planned, now, bytes);
+            if bytes.is_some() {
+                self.speed.note(&planned, now);
+            }
         }
     }
 

@@ -1,0 +1,191 @@
+//! A cluster of real processes, each in a network of its own behind a link of limited bandwidth.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use processes::binary::{binary, forget_settings};
+use processes::namespaces::{Machines, Process};
+use processes::pages::{metric, page};
+
+const COORDINATOR_PORT: u16 = 9179;
+const HTTP_PORT: u16 = 9180;
+const MEMCACHED_PORT: u16 = 11211;
+const PEER_PORT: u16 = 9000;
+/// How long anything may take before it is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a cluster is made.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub profile: String,
+    pub nodes: u16,
+    /// Bandwidth of each node's link, in each direction.
+    pub mbit: u32,
+    /// `--repair-by`, `--graphs`.
+    pub repair_by: &'static str,
+    pub graphs: &'static str,
+}
+
+/// A running one. Dropping it ends its processes.
+pub(super) struct Cluster {
+    plan: Plan,
+    program: PathBuf,
+    machines: Machines,
+    coordinator: Process,
+    nodes: Vec<Process>,
+}
+
+/// Where clients and the coordinator are, behind a link without a limit.
+const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
+
+fn address(node: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 79, 1, node as u8 + 1)
+}
+
+impl Cluster {
+    /// Starts one, and waits until it serves.
+    pub(super) fn start(plan: &Plan, dir: &Path) -> Result<Self, String> {
+        let addresses: Vec<Ipv4Addr> = [OUTSIDE].into_iter().chain((0..plan.nodes).map(address)).collect();
+        let machines = Machines::build(&addresses)?;
+        for node in 0..plan.nodes {
+            machines.shape(address(node), plan.mbit)?;
+        }
+        let nodes = (0..plan.nodes).map(|node| Process::new(format!("node {node}"), dir)).collect();
+        let coordinator = Process::new("coordinator".to_owned(), dir);
+        let mut cluster = Self { plan: plan.clone(), program: binary()?, machines, coordinator, nodes };
+        cluster.start_coordinator()?;
+        (0..plan.nodes).try_for_each(|node| cluster.start_node(node))?;
+        cluster.wait_for("nodes that serve", |cluster| {
+            (0..cluster.plan.nodes).all(|node| cluster.page(node, "/readyz").is_ok())
+        })?;
+        cluster.order(&["namespace", "set", "default", "--striped-above", "64KiB", "--chunk", "1MiB"])?;
+        Ok(cluster)
+    }
+
+    fn start_coordinator(&mut self) -> Result<(), String> {
+        let args = [
+            "coordinator".to_owned(),
+            format!("--listen={OUTSIDE}:{COORDINATOR_PORT}"),
+            format!("--http={OUTSIDE}:{HTTP_PORT}"),
+            format!("--nodes={}", self.plan.nodes),
+            format!("--profile={}", self.plan.profile),
+            "--workers=1".to_owned(),
+            "--new-cluster".to_owned(),
+            format!("--parent-pid={}", std::process::id()),
+        ];
+        self.coordinator.start(self.machines.at(OUTSIDE), &self.program, &args)
+    }
+
+    fn start_node(&mut self, node: u16) -> Result<(), String> {
+        let at = address(node);
+        let args = [
+            "serve".to_owned(),
+            format!("--node={node}"),
+            format!("--coordinator=embedded://{OUTSIDE}:{COORDINATOR_PORT}"),
+            format!("--memcached={at}:{MEMCACHED_PORT}"),
+            format!("--peer={at}:{PEER_PORT}"),
+            format!("--http={at}:{HTTP_PORT}"),
+            "--memory=1GiB".to_owned(),
+            "--workers=1".to_owned(),
+            "--evict=none".to_owned(),
+            format!("--repair-by={}", self.plan.repair_by),
+            format!("--graphs={}", self.plan.graphs),
+            format!("--parent-pid={}", std::process::id()),
+        ];
+        self.nodes[usize::from(node)].start(self.machines.at(at), &self.program, &args)
+    }
+
+    /// Stores values of `len` bytes, `count` of them.
+    pub(super) fn store(&self, count: u32, len: usize) -> Result<(), String> {
+        let to = SocketAddr::from((address(0), MEMCACHED_PORT));
+        self.machines.at(OUTSIDE).run(move || store(to, count, len).map_err(|error| error.to_string()))
+    }
+
+    /// Kills a node, and starts it again with nothing.
+    pub(super) fn replace(&mut self, node: u16) -> Result<(), String> {
+        let process = &mut self.nodes[usize::from(node)];
+        process.kill();
+        process.reap();
+        // Until the others know that it is gone.
+        sleep(Duration::from_millis(2_500));
+        self.start_node(node)
+    }
+
+    /// The sum of a metric at all nodes that answer.
+    pub(super) fn metric(&self, name: &str) -> u64 {
+        (0..self.plan.nodes).filter_map(|node| self.metric_of(node, name)).sum()
+    }
+
+    /// A metric of one node.
+    pub(super) fn metric_of(&self, node: u16, name: &str) -> Option<u64> {
+        metric(&self.page(node, "/metrics").ok()?, name)
+    }
+
+    /// Seconds of processor time that all nodes have taken.
+    pub(super) fn cpu_seconds(&self) -> f64 {
+        let of = |node| {
+            let page = self.page(node, "/metrics").ok()?;
+            let line = page.lines().find(|line| line.starts_with("process_cpu_seconds_total "))?;
+            line.rsplit_once(' ')?.1.parse::<f64>().ok()
+        };
+        (0..self.plan.nodes).filter_map(of).sum()
+    }
+
+    fn page(&self, node: u16, path: &'static str) -> Result<String, String> {
+        let at = SocketAddr::from((address(node), HTTP_PORT));
+        self.machines.at(OUTSIDE).run(move || page(at, path))
+    }
+
+    fn order(&self, args: &[&str]) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        forget_settings(&mut command);
+        command.args(args).arg(format!("--http={OUTSIDE}:{HTTP_PORT}"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let output = self.machines.at(OUTSIDE).run(move || command.output());
+        let output = output.map_err(|error| format!("cannot run gestalt: {error}"))?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if output.status.success() { Ok(()) } else { Err(said) }
+    }
+
+    /// Asks again and again; how long it took.
+    pub(super) fn wait_for(&self, what: &str, is_there: impl Fn(&Self) -> bool) -> Result<Duration, String> {
+        let start = Instant::now();
+        while !is_there(self) {
+            if start.elapsed() > PATIENCE {
+                let words: Vec<String> = self.nodes.iter().map(Process::last_line).collect();
+                return Err(format!("no {what} within {PATIENCE:?}: {}", words.join(" | ")));
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(start.elapsed())
+    }
+}
+
+/// Over memcached's text protocol, one after the other.
+fn store(to: SocketAddr, count: u32, len: usize) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(to)?;
+    let mut answers = BufReader::new(stream.try_clone()?);
+    for key in 0..count {
+        let mut command = String::new();
+        let _ = write!(command, "set key-{key} 0 0 {len}\r\n");
+        let value: Vec<u8> = (0..len as u64).map(|at| noise(u64::from(key), at)).collect();
+        stream.write_all(command.as_bytes())?;
+        stream.write_all(&value)?;
+        stream.write_all(b"\r\n")?;
+        let mut answer = String::new();
+        answers.read_line(&mut answer)?;
+        if answer != "STORED\r\n" {
+            return Err(std::io::Error::other(format!("key-{key}: {}", answer.trim())));
+        }
+    }
+    Ok(())
+}
+
+fn noise(key: u64, at: u64) -> u8 {
+    (((key << 32) ^ (at / 8)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (8 * (at % 8))) as u8
+}

@@ -1,0 +1,203 @@
+//! `cargo xtask bench fills`: a node that comes back with nothing gets the chunks of long values that it had, over links of limited
+//! bandwidth, by each scheme. Real processes in network namespaces; needs root, `ip` and `tc`.
+
+mod machines;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use codec::Code;
+use serde::Serialize;
+
+use machines::{Cluster, Plan};
+
+/// How chunks are made, and how the steps of graphs work.
+const WAYS: [(&str, &str); 8] = [
+    ("cells", "coherent"),
+    ("star", "coherent"),
+    ("lrc", "coherent"),
+    ("ppr", "coherent"),
+    ("chain", "coherent"),
+    ("tri", "coherent"),
+    ("auto", "coherent"),
+    ("chain", "incoherent"),
+];
+const MIB: usize = 1 << 20;
+
+/// A holder is filled over shaped links, as a page.
+#[derive(Parser, Debug)]
+#[command(name = "fills", after_help = "Example: fills --codes 'rs(6+3)' --mbit 100 --chunks 32 --runs 3")]
+struct Arguments {
+    /// Codes
+    #[arg(long, value_delimiter = ';', default_value = "rs(3+2);rs(6+3)")]
+    codes: Vec<String>,
+    /// Bandwidths of each node's link, in Mbit/s
+    #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
+    mbit: Vec<u32>,
+    /// Chunks of 1 MiB that the node gets at 100 Mbit/s; twice as many at ten times that
+    #[arg(long, default_value_t = 32)]
+    chunks: u32,
+    /// Ways: as --repair-by says; all of them if not given
+    #[arg(long, value_delimiter = ',')]
+    ways: Vec<String>,
+    /// Runs of each, of which the median counts
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Where the page goes
+    #[arg(long, default_value = "docs/benchmarks")]
+    out: PathBuf,
+}
+
+/// One way of filling, measured.
+#[derive(Clone, Debug, Serialize)]
+struct Filled {
+    code: String,
+    mbit: u32,
+    way: String,
+    execution: String,
+    /// Bytes of the chunks that the node has got.
+    bytes: u64,
+    /// From the first of them to the last, median, least and most.
+    seconds: [f64; 3],
+    /// Bytes that all nodes have sent each other, median.
+    sent_bytes: u64,
+    /// Processor time of all nodes, median.
+    cpu_seconds: f64,
+}
+
+/// What one run has taken.
+struct Run {
+    bytes: u64,
+    seconds: f64,
+    sent_bytes: u64,
+    cpu_seconds: f64,
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
+    crate::ended("fills", run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let mut all = Vec::new();
+    for code in &arguments.codes {
+        for mbit in &arguments.mbit {
+            let is_wanted =
+                |way: &str| arguments.ways.is_empty() || arguments.ways.iter().any(|it| it == way);
+            for (way, execution) in WAYS.into_iter().filter(|(way, _)| is_wanted(way)) {
+                let filled = measure(arguments, code, *mbit, (way, execution))?;
+                println!("{}", line(&filled));
+                all.push(filled);
+            }
+        }
+    }
+    let write = |name: &str, text: String| {
+        let path = arguments.out.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write("fills.json", serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?)?;
+    write("fills.md", page(arguments, &all))
+}
+
+fn measure(
+    arguments: &Arguments,
+    name: &str,
+    mbit: u32,
+    (way, execution): (&'static str, &'static str),
+) -> Result<Filled, String> {
+    let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
+    let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
+    let plan =
+        Plan { profile: name.to_owned(), nodes: code.n() as u16, mbit, repair_by: way, graphs: execution };
+    let chunks = arguments.chunks * if mbit >= 1000 { 2 } else { 1 };
+    let runs = (0..arguments.runs).map(|_| fill(&plan, code.k(), chunks)).collect::<Result<Vec<Run>, _>>()?;
+    let median = |of: fn(&Run) -> f64| {
+        let mut values: Vec<f64> = runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        [values[values.len() / 2], values[0], values[values.len() - 1]]
+    };
+    Ok(Filled {
+        code: name.to_owned(),
+        mbit,
+        way: way.to_owned(),
+        execution: execution.to_owned(),
+        bytes: median(|run| run.bytes as f64)[0] as u64,
+        seconds: median(|run| run.seconds),
+        sent_bytes: median(|run| run.sent_bytes as f64)[0] as u64,
+        cpu_seconds: median(|run| run.cpu_seconds)[0],
+    })
+}
+
+/// Values of one stripe each, so that every node has a chunk of each; then one node comes back with nothing.
+fn fill(plan: &Plan, k: usize, chunks: u32) -> Result<Run, String> {
+    const LOST: u16 = 1;
+    const HERE: &str = "gestalt_object_chunks";
+    let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let mut cluster = Cluster::start(plan, dir.path())?;
+    cluster.store(chunks, k * MIB)?;
+    let all = u64::from(chunks);
+    cluster.wait_for("chunks at all nodes", |cluster| cluster.metric_of(LOST, HERE) == Some(all))?;
+    cluster.replace(LOST)?;
+    cluster
+        .wait_for("a fill that begins", |cluster| cluster.metric_of(LOST, HERE).is_some_and(|it| it > 0))?;
+    let sent = || cluster.metric("gestalt_peer_sent_bytes_total");
+    // Those that are there by now do not count: when they were asked for nobody has seen.
+    let (first, sent_before, cpu_before, start) =
+        (cluster.metric_of(LOST, HERE).unwrap_or(0), sent(), cluster.cpu_seconds(), Instant::now());
+    cluster.wait_for("fill that ends", |cluster| cluster.metric_of(LOST, HERE) == Some(all))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let (sent_bytes, cpu_seconds) = (sent() - sent_before, cluster.cpu_seconds() - cpu_before);
+    Ok(Run { bytes: (all - first) * MIB as u64, seconds, sent_bytes, cpu_seconds })
+}
+
+impl Filled {
+    fn mib_per_s(&self) -> f64 {
+        self.bytes as f64 / MIB as f64 / self.seconds[0]
+    }
+
+    /// Of what the link of the node that is filled would carry.
+    fn of_link(&self) -> f64 {
+        self.bytes as f64 * 8e-6 / f64::from(self.mbit) / self.seconds[0]
+    }
+}
+
+fn line(filled: &Filled) -> String {
+    format!(
+        "| {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
+        filled.code,
+        filled.mbit,
+        filled.way,
+        if filled.execution == "incoherent" { ", incoherent" } else { "" },
+        filled.seconds[0],
+        filled.seconds[1],
+        filled.seconds[2],
+        filled.mib_per_s(),
+        filled.of_link(),
+        filled.sent_bytes as f64 / filled.bytes as f64,
+        filled.cpu_seconds / (filled.bytes as f64 / MIB as f64) * 1e3,
+    )
+}
+
+fn page(arguments: &Arguments, all: &[Filled]) -> String {
+    let mut page = format!(
+        "# A holder that is filled over shaped links\n\n\
+         Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
+         (`tc tbf`). Values of one stripe each, chunks of 1 MiB; one node is killed and comes back with nothing, and gets one chunk of each value\n\
+         ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it: {} runs of each, medians.\n\n\
+         *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
+         up to 1. *Sent*: bytes that all nodes have sent each other, for each byte that was made. *CPU*: processor time of all nodes, milliseconds\n\
+         for each MiB that was made.\n\n\
+         | code | Mbit/s | way | seconds (least to most) | MiB/s | of the link | sent | CPU |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        arguments.runs
+    );
+    for filled in all {
+        let _ = writeln!(page, "{}", line(filled));
+    }
+    page
+}

@@ -1,0 +1,75 @@
+//! How fast links are, by what graphs have taken: the model's parameters follow what is measured.
+//!
+//! One number for all links of this host's graphs. Who is slower than the others is found out by tasks, graph by graph.
+
+use graph::{LinkEnd, Links, Planned};
+use types::{NodeId, Time};
+
+/// What the newest measurement counts for.
+const NEWEST: f64 = 0.5;
+/// From a megabit a second to ten terabits.
+const FASTEST: f64 = 1e-4;
+const SLOWEST: f64 = 1e3;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Speed {
+    /// How many times as long as over links of 1 Gbit/s it takes.
+    slowness: f64,
+}
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self { slowness: 1.0 }
+    }
+}
+
+impl Speed {
+    /// What links are worth to an asker at `node`.
+    pub(super) fn links(self, node: NodeId) -> Links {
+        let usual = LinkEnd::default();
+        let others = LinkEnd {
+            up_bytes_per_s: usual.up_bytes_per_s / self.slowness,
+            down_bytes_per_s: usual.down_bytes_per_s / self.slowness,
+            ..usual
+        };
+        Links { asker_node: Some(node.0), ..Links::uniform(others) }
+    }
+
+    /// A graph that was planned by this has ended well.
+    pub(super) fn note(&mut self, planned: &Planned, now: Time) {
+        let ratio = now.since(planned.started).max(1) as f64 / planned.predicted_us.max(1.0);
+        let slowness = self.slowness * (1.0 - NEWEST + NEWEST * ratio);
+        self.slowness = slowness.clamp(FASTEST, SLOWEST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graph::Scheme;
+
+    use super::*;
+
+    #[test]
+    fn what_takes_ten_times_as_long_is_soon_expected_to() {
+        let mut speed = Speed::default();
+        for _ in 0..8 {
+            let predicted_us = 1_000.0 * speed.slowness;
+            let planned = Planned { scheme: Scheme::Star, predicted_us, started: Time(0) };
+            speed.note(&planned, Time(10_000));
+        }
+        assert!((9.0..11.0).contains(&speed.slowness), "{speed:?}");
+        let rate = speed.links(NodeId(1)).others.up_bytes_per_s;
+        assert!((11e6..14e6).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn nothing_is_infinitely_fast_or_slow() {
+        let mut speed = Speed::default();
+        let planned = |predicted_us| Planned { scheme: Scheme::Star, predicted_us, started: Time(0) };
+        (0..100).for_each(|_| speed.note(&planned(1.0), Time(u64::MAX)));
+        assert!(speed.slowness <= SLOWEST && speed.links(NodeId(1)).is_sound());
+        (0..100).for_each(|_| speed.note(&planned(f64::MAX), Time(0)));
+        assert!(speed.slowness >= FASTEST && speed.links(NodeId(1)).is_sound());
+    }
+}
