@@ -75,6 +75,8 @@ impl Cluster {
             format!("--nodes={}", self.plan.nodes),
             format!("--profile={}", self.plan.profile),
             "--workers=1".to_owned(),
+            // All chunks of a node are of one role: with little data in many groups each would have one or two.
+            "--groups=1".to_owned(),
             "--new-cluster".to_owned(),
             format!("--parent-pid={}", std::process::id()),
         ];

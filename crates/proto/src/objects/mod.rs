@@ -207,7 +207,8 @@ impl Objects {
                 self.with(member, |holder| holder.give_up(scope, chunk));
             }
             let most_bytes = scope.graph_bytes().filter(|_| self.graphs.takes_more());
-            let order = self.holders.values_mut().find_map(|holder| holder.take_order(most_bytes?));
+            let take = |most| self.holders.values_mut().find_map(|holder| holder.take_order(most));
+            let order = most_bytes.and_then(take);
             if let Some(order) = order {
                 self.graphs.begin(scope, &self.holders, order);
             } else if let Some(made) = self.graphs.poll_made() {

@@ -57,7 +57,8 @@ impl Asked {
             aim: Aim::REPAIR,
             execution: settings.execution,
             deadline_us: timing.object_deadline_us,
-            least_patience_us: timing.retry_us,
+            // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
+            least_patience_us: timing.request_deadline_us,
             rules: scope.rules().graphs(),
         };
         let mut sources = sources_of(view, &order.wanted, here.node);
