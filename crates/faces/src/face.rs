@@ -212,15 +212,21 @@ impl Keys {
     #[inline]
     pub fn pop(&mut self, namespace: NamespaceId) -> Option<Key> {
         let start = self.list.iter().position(|&byte| byte != b' ')?;
-        self.list.advance(start);
-        let end = match self.count {
+        let key = if self.count > 1 {
+            self.list.advance(start);
+            let end = self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len());
+            self.list.split_to(end)
+        } else {
             // All that is left, but for spaces behind it.
-            ..=1 => self.list.iter().rposition(|&byte| byte != b' ')? + 1,
-            _ => self.list.iter().position(|&byte| byte == b' ').unwrap_or(self.list.len()),
+            let end = self.list.iter().rposition(|&byte| byte != b' ')? + 1;
+            let mut last = std::mem::take(&mut self.list);
+            last.truncate(end);
+            last.advance(start);
+            last
         };
         self.count = self.count.saturating_sub(1);
         // Its tokens have been counted.
-        Key::of(namespace, self.list.split_to(end)).ok()
+        Key::of(namespace, key).ok()
     }
 
     /// The keys as cheap handles, for requests that outlive the command.

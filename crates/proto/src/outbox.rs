@@ -94,6 +94,13 @@ impl Outbox {
         }
     }
 
+    /// Whether something waits for the host itself.
+    #[inline]
+    pub(crate) fn concerns_host(&self) -> bool {
+        let of_chunks = self.to_streams.len() | self.errands.len() | self.extensions.len();
+        (self.accusations.len() | self.loopback.len() | self.views_wanted.len() | of_chunks) != 0
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         self.messages.capacity() * size_of::<(NodeId, PeerMessage)>()
             + self.loopback.capacity() * size_of::<PeerMessage>()

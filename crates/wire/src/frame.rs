@@ -54,9 +54,9 @@ pub enum Message {
     /// Between nodes.
     Peer(PeerMessage),
     /// From a node to the coordinator.
-    ToCoordinator(ToCoordinator),
+    ToCoordinator(Box<ToCoordinator>),
     /// From the coordinator to a node.
-    FromCoordinator(FromCoordinator),
+    FromCoordinator(Box<FromCoordinator>),
 }
 
 /// The handshake: the side that connects sends `Hello` as frame 0, the other answers with `Welcome` or `Refused` as
@@ -571,12 +571,10 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
         (kind::GROUP..kind::TO_COORDINATOR, _) => {
             take_group(kind - kind::GROUP, from).map(PeerMessage::Group).map(Message::Peer)
         }
-        (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::ToCoordinator),
-        (_, kind::OBJECT) => {
-            ObjectMessage::take_fields(tag, from).map(PeerMessage::Object).map(Message::Peer)
-        }
-        (_, kind::GRAPH) => GraphMessage::take_fields(tag, from).map(PeerMessage::Graph).map(Message::Peer),
-        (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::FromCoordinator),
+        (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::from),
+        (_, kind::OBJECT) => ObjectMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer),
+        (_, kind::GRAPH) => GraphMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer),
+        (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::from),
         _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),
     };
     message.map_err(|error| bad_body(kind, error))
@@ -654,8 +652,8 @@ macro_rules! family {
         }
     };
     (@wrap LinkMessage, $message:ident) => { Self::Link($message) };
-    (@wrap ToCoordinator, $message:ident) => { Self::ToCoordinator($message) };
-    (@wrap FromCoordinator, $message:ident) => { Self::FromCoordinator($message) };
+    (@wrap ToCoordinator, $message:ident) => { Self::ToCoordinator(Box::new($message)) };
+    (@wrap FromCoordinator, $message:ident) => { Self::FromCoordinator(Box::new($message)) };
 }
 
 family!(LinkMessage, kind::LINK);

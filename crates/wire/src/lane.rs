@@ -17,23 +17,20 @@ impl PeerMessage {
     /// How it goes.
     #[must_use]
     pub fn lane(&self) -> Lane {
-        match self {
+        let is_urgent = match self {
+            Self::Group(_) | Self::Forward(_) | Self::Answer(_) => true,
             // A gatherer has an answer to each Fetch before it counts on anything, so these need no order.
-            Self::Group(_) | Self::Forward(_) | Self::Answer(_) | Self::Object(ObjectMessage::Fetch(_)) => {
-                Lane::Urgent
-            }
-            // A credit that overtakes its graph is remembered, and what a report says stands whenever it comes.
-            Self::Graph(GraphMessage::Credit(_) | GraphMessage::AskCredit(_) | GraphMessage::Report(_)) => {
-                Lane::Urgent
-            }
-            Self::Object(_) | Self::Graph(_) => Lane::Bulk,
-        }
+            Self::Object(message) => matches!(**message, ObjectMessage::Fetch(_)),
+            Self::Graph(message) => overtakes(message),
+        };
+        if is_urgent { Lane::Urgent } else { Lane::Bulk }
     }
 
     /// Whether it has part of a chunk, which is sent again if it is lost.
     #[must_use]
     pub fn is_cell(&self) -> bool {
-        matches!(self, Self::Object(ObjectMessage::Put(_) | ObjectMessage::Cell(_)))
+        let Self::Object(message) = self else { return false };
+        matches!(**message, ObjectMessage::Put(_) | ObjectMessage::Cell(_))
     }
 
     /// About how many bytes it takes up until it is written.
@@ -45,7 +42,7 @@ impl PeerMessage {
             Self::Group(_) | Self::Forward(_) | Self::Answer(_) => return MESSAGE_BYTES,
         };
         MESSAGE_BYTES
-            + match message {
+            + match &**message {
                 ObjectMessage::Put(put) => put.cell.bytes.len(),
                 ObjectMessage::Cell(cell) => cell.cell.bytes.len(),
                 ObjectMessage::Keep(keep) => keep.objects.len() * NAMED_BYTES,
@@ -57,6 +54,11 @@ impl PeerMessage {
                 _ => 0,
             }
     }
+}
+
+/// A credit that comes before its graph is remembered, and what a report says stands whenever it comes.
+fn overtakes(message: &GraphMessage) -> bool {
+    matches!(message, GraphMessage::Credit(_) | GraphMessage::AskCredit(_) | GraphMessage::Report(_))
 }
 
 fn weight_of_graph(message: &GraphMessage) -> usize {

@@ -31,21 +31,21 @@ pub enum PeerMessage {
     Forward(Forward),
     /// The answer to a `Forward`.
     Answer(Answer),
-    /// About chunks of objects.
-    Object(ObjectMessage),
+    /// About chunks of objects. In a box, as all that is long and rare: what is sent for each write is moved often.
+    Object(Box<ObjectMessage>),
     /// Of a coding graph.
-    Graph(GraphMessage),
+    Graph(Box<GraphMessage>),
 }
 
 impl From<GraphMessage> for PeerMessage {
     fn from(message: GraphMessage) -> Self {
-        Self::Graph(message)
+        Self::Graph(Box::new(message))
     }
 }
 
 impl From<ObjectMessage> for PeerMessage {
     fn from(message: ObjectMessage) -> Self {
-        Self::Object(message)
+        Self::Object(Box::new(message))
     }
 }
 
@@ -115,15 +115,15 @@ pub enum GroupBody {
     /// Stand-in, or a parity that scrubs, to primary: put these pages into your FIFO to the parities.
     Read(Read),
     /// Primary to parity, in the FIFO of its records.
-    Page(Page),
+    Page(Box<Page>),
     /// Parity to stand-in: what is left of the parity pages.
-    Residual(Residual),
+    Residual(Box<Residual>),
     /// Parity to stand-in: no such session (no memory, a gap): try again. Stand-in to parity: the session is given up.
     Abort(Abort),
     /// Learner to primary: begin this lesson.
     LearnHello(LearnHello),
     /// Primary to learner, in the FIFO of its records.
-    Learn(Learn),
+    Learn(Box<Learn>),
     /// Learner to primary: understood up to here.
     Learned(Learned),
 }

@@ -59,7 +59,7 @@ fn get(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds) -> Checked {
 
 /// ms key length flags*, and a data block.
 fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
-    let Some(len) = data_len(tokens.get(2), limits.longest_block()) else {
+    let Some(len) = data_len(tokens.get(2), || limits.longest_block()) else {
         // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
         return Parsed::Say(lines::BAD_FORMAT);
     };

@@ -67,7 +67,7 @@ pub fn write_value(key: &[u8], flags: u32, version: Option<u64>, value: &[u8], o
 }
 
 /// Writes what stands before the bytes of such an item.
-#[inline]
+#[inline(always)]
 pub(super) fn write_head(key: &[u8], flags: u32, version: Option<u64>, len: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);

@@ -164,7 +164,7 @@ impl Verb {
 /// set add replace append prepend cas.
 fn store(line: &Bytes, verb: Verb, now: UnixSeconds, limits: &ValueLimits) -> Parsed {
     let tokens = TextTokens::of(line);
-    let Some(len) = data_len(tokens.get(4), limits.longest_block()) else {
+    let Some(len) = data_len(tokens.get(4), || limits.longest_block()) else {
         // Nobody knows where the data block ends, if there is one: as in memcached, what follows is the next command.
         return Parsed::Say(lines::BAD_FORMAT);
     };
@@ -204,6 +204,7 @@ fn checked_store(
 
 /// The refusal of a value that is too large. As in memcached, a plain `set` and any `ms` leave no old value behind that
 /// their client believes overwritten; any other command leaves the item alone.
+#[cold]
 pub(super) fn too_large(key: Key, removes: bool, len: usize, reply: ReplyStyle) -> Parsed {
     let reply = if reply == ReplyStyle::Silent { ReplyStyle::TooLargeSilent } else { ReplyStyle::TooLarge };
     let refusal = match (removes, &reply) {

@@ -96,14 +96,15 @@ fn signed32(token: &[u8]) -> Option<i32> {
 /// memcached's longest data block: it adds the two bytes of the line's end, in an `int`.
 pub(super) const LONGEST_BLOCK: usize = i32::MAX as usize - 2;
 
-/// The length of a data block, not more than `longest`, which is memcached's or more.
-pub(super) fn data_len(token: &[u8], longest: usize) -> Option<usize> {
+/// The length of a data block: not more than `longest` says, unless memcached takes it.
+#[inline]
+pub(super) fn data_len(token: &[u8], longest: impl FnOnce() -> usize) -> Option<usize> {
     let len = match signed32(token) {
         Some(len) => usize::try_from(len).ok()?,
         // Whatever memcached takes is read as it does; this it does not.
         None => usize::try_from(number(token)?).ok().filter(|&len| len > LONGEST_BLOCK)?,
     };
-    (len <= longest).then_some(len)
+    (len <= LONGEST_BLOCK || len <= longest()).then_some(len)
 }
 
 /// The client flags of a storage command. memcached reads them with `strtoul`, but ours never wrap.
@@ -202,13 +203,13 @@ mod tests {
         ] {
             assert_eq!(number(bad), None, "{bad:?}");
         }
-        assert_eq!(data_len(b"2147483645", LONGEST_BLOCK), Some(2_147_483_645));
+        assert_eq!(data_len(b"2147483645", || LONGEST_BLOCK), Some(2_147_483_645));
         for bad in [&b"2147483646"[..], b"4294967296", b"-1", b"99999999999999999999999"] {
-            assert_eq!(data_len(bad, LONGEST_BLOCK), None, "{bad:?}");
+            assert_eq!(data_len(bad, || LONGEST_BLOCK), None, "{bad:?}");
         }
-        assert_eq!(data_len(b"4294967296", 1 << 32), Some(1 << 32));
+        assert_eq!(data_len(b"4294967296", || 1 << 32), Some(1 << 32));
         for bad in [&b"4294967297"[..], b"-1", b"000000000001", b"x"] {
-            assert_eq!(data_len(bad, 1 << 32), None, "{bad:?}");
+            assert_eq!(data_len(bad, || 1 << 32), None, "{bad:?}");
         }
         assert_eq!((client_flags(b"4294967295"), client_flags(b"4294967296")), (Some(u32::MAX), None));
     }

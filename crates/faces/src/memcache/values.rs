@@ -17,20 +17,23 @@ impl ValueLimits {
     }
 
     /// Whether a value of `len` bytes is streamed, and not kept until all of it has come.
+    #[inline]
     #[must_use]
     pub fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
-        // Bytes that are added to a value do not take its place.
-        let is_whole = !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
+        let Some(above) = self.streamed_above else { return false };
         // Who takes no longer values than memcached refuses what it refuses: those that are just too long under their key.
         let is_beyond =
-            self.longest > u64::from(MAX_STRIPED_ABOVE) && is_too_large(key.len(), len, store.flags);
-        let is_long = |above| len as u64 > u64::from(above) || is_beyond;
-        is_whole && len as u64 <= self.longest && self.streamed_above.is_some_and(is_long)
+            || self.longest > u64::from(MAX_STRIPED_ABOVE) && is_too_large(key.len(), len, store.flags);
+        let is_long = len as u64 > u64::from(above) || is_beyond();
+        // Bytes that are added to a value do not take its place.
+        let is_whole = || !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
+        is_long && len as u64 <= self.longest && is_whole()
     }
 }
 
-/// A storage command whose line is in order: its data block of `len` bytes comes next.
-#[inline]
+/// A storage command whose line is in order: its data block of `len` bytes comes next. A part of its caller, or else what nearly all
+/// values are is copied on its way.
+#[inline(always)]
 pub(super) fn expect(
     limits: &ValueLimits,
     (key, store, reply): (Key, Store, ReplyStyle),
@@ -38,12 +41,17 @@ pub(super) fn expect(
     removes: bool,
 ) -> Parsed {
     if limits.streams(&key, &store, len) {
-        let request = Request::on(key, Op::Store(store));
-        return Parsed::Stream(Box::new(Streamed { request, style: reply, len: len as u64 }));
+        return stream(key, store, reply, len);
     }
     if is_too_large(key.len(), len, store.flags) {
         return too_large(key, removes, len, reply);
     }
     let request = Request::on(key, Op::Store(store));
     Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
+}
+
+#[cold]
+fn stream(key: Key, store: Store, reply: ReplyStyle, len: usize) -> Parsed {
+    let request = Request::on(key, Op::Store(store));
+    Parsed::Stream(Box::new(Streamed { request, style: reply, len: len as u64 }))
 }

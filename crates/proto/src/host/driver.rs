@@ -41,8 +41,8 @@ pub enum Action {
         /// The message.
         message: PeerMessage,
     },
-    /// Send to the coordinator; drop it if there is no connection.
-    Coordinator(ToCoordinator),
+    /// Send to the coordinator; drop it if there is no connection. In a box: it is rare, and others are moved often.
+    Coordinator(Box<ToCoordinator>),
     /// Close the link to this peer: it has sent what cannot be. Nothing more of it is believed until there is another link.
     Close {
         /// The process.

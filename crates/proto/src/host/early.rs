@@ -89,7 +89,7 @@ mod tests {
             view: ViewVersion(9),
             from: RoleIndex(1),
             to: RoleIndex(0),
-            body: GroupBody::Residual(residual),
+            body: GroupBody::Residual(residual.into()),
         }
     }
 

@@ -41,14 +41,15 @@ use std::collections::VecDeque;
 use store::Item;
 use types::op::{Failure, Outcome};
 use types::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, Round, ScrubProgress, ViewVersion,
+    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, ScrubProgress,
+    ViewVersion,
 };
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
 use crate::objects::{GraphStats, Objects};
-use crate::outbox::{Context, ReplyTo};
+use crate::outbox::{Context, Outbox, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
@@ -303,8 +304,8 @@ impl Host {
             PeerMessage::Group(message) => self.dispatch_group(now, from, message),
             PeerMessage::Forward(forward) => self.handle_forward(now, from, forward),
             PeerMessage::Answer(answer) => self.handle_answer(now, from, answer),
-            PeerMessage::Object(message) => self.streams(now).dispatch(from, message),
-            PeerMessage::Graph(message) => self.streams(now).dispatch_graph(from, message),
+            PeerMessage::Object(message) => self.streams(now).dispatch(from, *message),
+            PeerMessage::Graph(message) => self.streams(now).dispatch_graph(from, *message),
         }
     }
 
@@ -370,33 +371,24 @@ impl Host {
         }
     }
 
-    /// The next thing to do. What goes to one node keeps its order, and so does what goes to the coordinator.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        let out = self.around.out();
-        if let Some((to, message)) = out.messages.pop_front() {
-            return Some(Action::Send { to, message });
-        }
-        if let Some(message) = out.coordinator.pop_front() {
-            return Some(Action::Coordinator(message));
-        }
-        let close = |(peer, why)| Action::Close { peer, why };
-        let answer = self.poll_answer().or_else(|| self.objects.transfers().poll_news().map(Action::from));
-        answer.or_else(|| self.to_close.pop_front().map(close))
+    /// The next message to another node, if there is one: a part of what [`Self::poll_action`] gives, for who polls often.
+    #[inline]
+    pub fn poll_message(&mut self) -> Option<(NodeId, PeerMessage)> {
+        self.around.out().messages.pop_front()
     }
 
-    fn poll_answer(&mut self) -> Option<Action> {
-        while let Some((to, outcome)) = self.around.out().replies.pop_front() {
-            match to {
-                ReplyTo::Local(token) => return Some(Action::Reply { token, outcome }),
-                // Another process of that node has not asked.
-                ReplyTo::Remote { host, id } if self.links.has(host) => {
-                    let message = PeerMessage::Answer(Answer { id, outcome });
-                    return Some(Action::Send { to: host.node, message });
-                }
-                ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Nobody => {}
-            }
+    /// The next thing to do. What goes to one node keeps its order, and so does what goes to the coordinator.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        if let Some((to, message)) = self.poll_message() {
+            return Some(Action::Send { to, message });
         }
-        None
+        if let Some(message) = self.around.out().coordinator.pop_front() {
+            return Some(Action::Coordinator(Box::new(message)));
+        }
+        let close = |(peer, why)| Action::Close { peer, why };
+        let answer = poll_answer(self.around.out(), &self.links);
+        let news = answer.or_else(|| self.objects.transfers().poll_news().map(Action::from));
+        news.or_else(|| self.to_close.pop_front().map(close))
     }
 
     /// Counters since the start, and what is held now.
@@ -439,7 +431,15 @@ impl Host {
     }
 
     /// Does what members want until nothing is left that concerns this host; whether there was anything.
+    #[inline]
     fn carry_out(&mut self, now: Now) -> bool {
+        let any = self.around.outbox().concerns_host() && self.carry_out_all(now);
+        self.check_invariants();
+        any
+    }
+
+    #[inline(never)]
+    fn carry_out_all(&mut self, now: Now) -> bool {
         let mut any = false;
         loop {
             while let Some((peer, why)) = self.around.out().accusations.pop() {
@@ -451,7 +451,6 @@ impl Host {
             any = true;
             self.dispatch(now, self.around.host(), message);
         }
-        self.check_invariants();
         any
     }
 
@@ -480,6 +479,22 @@ impl Host {
 const MAX_FLUSH_ROUNDS: usize = 64;
 
 /// Memory goes bad, for tests of what notices.
+/// The next answer that somebody waits for.
+fn poll_answer(out: &mut Outbox, links: &Links) -> Option<Action> {
+    while let Some((to, outcome)) = out.replies.pop_front() {
+        match to {
+            ReplyTo::Local(token) => return Some(Action::Reply { token, outcome }),
+            // Another process of that node has not asked.
+            ReplyTo::Remote { host, id } if links.has(host) => {
+                let message = PeerMessage::Answer(Answer { id, outcome });
+                return Some(Action::Send { to: host.node, message });
+            }
+            ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Nobody => {}
+        }
+    }
+    None
+}
+
 #[cfg(feature = "planted-bugs")]
 impl Host {
     /// Flips the bits of `mask` in a byte of the area of the parity, or else of the primary, that is `member` here.

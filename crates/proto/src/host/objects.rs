@@ -34,6 +34,7 @@ impl Streams<'_> {
         let mut scope = Scope { now: self.now, around: &mut self.host.around, views: &self.host.views };
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
         self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
+        self.host.objects.touch();
         self.ask_owners(wanted);
         done
     }

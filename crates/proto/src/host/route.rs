@@ -58,7 +58,7 @@ impl Host {
     fn route_once(&mut self, now: Now, member: MemberId, pending: Pending) -> Option<Outcome> {
         if self.members.primaries().serve(member) {
             let submit = |primary: &mut crate::primary::Primary, context: &mut crate::outbox::Context<'_>| {
-                primary.submit(context, pending)
+                primary.submit(context, &pending)
             };
             return self.members.primaries_mut().with(&mut self.around, now, member, submit)?;
         }

@@ -84,6 +84,8 @@ pub(crate) struct Objects {
     transfers: Transfers,
     /// When idle pages are looked at next.
     trim_at: Time,
+    /// When something is to be done, as it was found; none = something has changed since.
+    due: Option<Time>,
 }
 
 impl Objects {
@@ -92,7 +94,7 @@ impl Objects {
         self.holders.is_empty() && self.transfers.is_idle()
     }
 
-    /// Values that are written and read here.
+    /// Values that are written and read here. What changes when something is due is followed by [`Self::touch`].
     pub(crate) fn transfers(&mut self) -> &mut Transfers {
         &mut self.transfers
     }
@@ -323,8 +325,21 @@ impl Objects {
         }
     }
 
-    /// When [`Self::tick`] has something to do.
-    pub(crate) fn due(&self, timing: &Timing) -> Time {
+    /// Something may be due at another time than before.
+    pub(crate) fn touch(&mut self) {
+        self.due = None;
+    }
+
+    /// When [`Self::tick`] has something to do, or sooner. It is looked for after a [`Self::touch`] alone: whoever serves no long
+    /// values now pays nothing for them.
+    pub(crate) fn due(&mut self, timing: &Timing) -> Time {
+        let known = self.due.unwrap_or_else(|| self.find_due(timing));
+        debug_assert!(known <= self.find_due(timing), "nothing is due sooner than is known");
+        self.due = Some(known);
+        known
+    }
+
+    fn find_due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
         let trim =
             if self.pages.as_ref().is_some_and(ChunkPages::keeps_idle) { self.trim_at } else { Time::NEVER };

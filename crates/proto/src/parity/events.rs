@@ -262,7 +262,7 @@ impl Parity {
         let Some(session) = self.sessions.remove_complete(id, all) else { return };
         match session.cause() {
             Cause::Repair(stand_in) => {
-                let residual = GroupBody::Residual(session.into_residual(id));
+                let residual = GroupBody::Residual(session.into_residual(id).into());
                 self.send(context, Peer { role: id.role, host: stand_in }, residual);
             }
             Cause::Scrub => {

@@ -89,7 +89,7 @@ impl Primary {
             GroupBody::Read(read) => {
                 answer_read(context, &self.core, &self.stream, self.phase.store(), &read);
             }
-            GroupBody::Residual(residual) => self.handle_residual(context, from, residual),
+            GroupBody::Residual(residual) => self.handle_residual(context, from, *residual),
             GroupBody::Abort(abort) => self.repair.abort(context, &self.core, abort.session),
             GroupBody::LearnHello(hello) => self.handle_learn_hello(context, from, &hello),
             GroupBody::Learned(learned) => self.handle_learned(context, from, &learned),

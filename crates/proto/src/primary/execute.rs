@@ -94,6 +94,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
 }
 
 /// Whether a value could be stored under this condition now.
+#[cold]
 fn decide_begin(
     key: &[u8],
     condition: Condition,
@@ -124,6 +125,7 @@ fn decide_begin(
 }
 
 /// The descriptor is stored as any value is.
+#[cold]
 fn decide_commit(key: &[u8], commit: &Commit, current: Option<Current<'_>>, context: Context) -> Decision {
     let value = descriptor_bytes(&commit.descriptor).into();
     let context = Context { object_len: Some(commit.descriptor.geometry.len), ..context };
@@ -311,6 +313,7 @@ impl NewItem<'_> {
     }
 }
 
+#[inline(always)]
 fn decide_store(key: &[u8], store: &Store, current: Option<Current<'_>>, context: Context) -> Decision {
     match (store.mode, store.compare, current) {
         (StoreMode::Set, None, _) => whole(key, store, context),
@@ -330,6 +333,7 @@ fn decide_store(key: &[u8], store: &Store, current: Option<Current<'_>>, context
 }
 
 /// The value as sent.
+#[inline]
 fn whole(key: &[u8], store: &Store, context: Context) -> Decision {
     NewItem {
         key,

@@ -1,8 +1,8 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use store::{Allocation, Found, Item, QuotaShortage, Shortage};
+use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
 use types::op::{Failure, ObjectOp, Op, Outcome};
-use types::{Addr, KeyHash, NamespaceId, Time};
+use types::{Addr, KeyHash, Namespace, NamespaceId, Time};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
@@ -13,28 +13,28 @@ use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::{Now, Timing};
 
-/// Seconds that an item of `namespace` lives which is written without a time of its own; none if the namespace is no more. What this
-/// node has not heard of yet has no such time.
-fn default_ttl(context: &Context<'_>, namespace: NamespaceId) -> Option<u32> {
+/// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
+/// whether values may lie in chunks. None if the namespace is no more; of what this node has not heard of yet neither.
+fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool)> {
     match context.catalog.namespace(namespace) {
-        Some(known) => Some(known.policy.default_ttl_seconds),
-        None => (!context.catalog.is_gone(namespace)).then_some(0),
+        Some(Namespace { policy, .. }) => {
+            Some((policy.default_ttl_seconds, policy.striped_above().is_some()))
+        }
+        None => (!context.catalog.is_gone(namespace)).then_some((0, false)),
     }
 }
 
-/// Whether values of `namespace` may lie in chunks.
-fn takes_objects(context: &Context<'_>, namespace: NamespaceId) -> bool {
-    context.catalog.namespace(namespace).is_some_and(|known| known.policy.striped_above().is_some())
-}
-
-/// The object that a request makes its key's value.
-fn kept_by(pending: &Pending) -> Option<Kept> {
-    match &pending.request.op {
+/// What a request does to objects that stores an item in the place of what is there now.
+#[inline]
+fn effects_of(pending: &Pending, newest: &Newest, store: &DataStore) -> Option<Box<ObjectEffects>> {
+    let kept = match &pending.request.op {
         Op::Object(ObjectOp::Commit(commit)) => {
             Some(Kept { descriptor: commit.descriptor.clone(), key_hash: pending.hash })
         }
+        _ if newest.is_plain => return None,
         _ => None,
-    }
+    };
+    ObjectEffects::of(kept, newest.descriptor(store))
 }
 
 /// What became of an attempt.
@@ -64,18 +64,18 @@ impl From<Unknown> for Attempt {
 
 impl Primary {
     /// Handles a request; an answer that is known at once is returned, any other comes through the outbox.
-    pub(crate) fn submit(&mut self, context: &mut Context<'_>, pending: Pending) -> Option<Outcome> {
+    pub(crate) fn submit(&mut self, context: &mut Context<'_>, pending: &Pending) -> Option<Outcome> {
         // What a write needs may let others go on.
         if !execute::is_plain_read(&pending.request.op) {
             self.touch(Touched::ByTraffic);
         }
-        match self.attempt(context, &pending) {
+        match self.attempt(context, pending) {
             Attempt::Answer(outcome) => return Some(outcome),
             Attempt::Logged => {}
             Attempt::Wait(_) if self.waiting.len() >= context.limits.parked_requests => {
                 return Some(Outcome::Failed(Failure::Busy));
             }
-            Attempt::Wait(wait) => self.park(context, wait, pending),
+            Attempt::Wait(wait) => self.park(context, wait, pending.clone()),
         }
         self.touch(Touched::ByTraffic);
         None
@@ -233,11 +233,10 @@ impl Primary {
         let next_version = self.stream.next_version(&self.core);
         let namespace = pending.request.namespace();
         let cohort = self.phase.serving().present_cohort(namespace);
-        let Some(default_ttl) = default_ttl(context, namespace) else {
+        let Some((default_ttl, takes_objects)) = policy(context, namespace) else {
             return Attempt::failed(Failure::NoNamespace);
         };
         let generation = cohort.generation();
-        let takes_objects = takes_objects(context, namespace);
         let next = execute::Context {
             now,
             next_version,
@@ -336,7 +335,7 @@ impl Primary {
         let store = self.phase.serving_mut();
         let (key, hash, cohort) = (pending.key(), pending.hash.into(), store.present_cohort(namespace));
         let placed = PlacedItem { key, hash, occupied, cohort, allocation, image };
-        let effects = ObjectEffects::of(kept_by(pending), newest.descriptor(store));
+        let effects = effects_of(pending, newest, store);
         let kept = effects.as_ref().and_then(|effects| effects.kept.as_ref()).map(|kept| kept.descriptor.id);
         let draft = Draft::answering(pending, outcome).charged(charged).with_objects(effects);
         self.stream.append_item(context, store, placed, draft);

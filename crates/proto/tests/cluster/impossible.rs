@@ -253,7 +253,8 @@ fn alter_index(body: &mut GroupBody, alter: fn(&mut IndexPart)) -> bool {
 }
 
 fn alter_page(body: &mut GroupBody, alter: fn(&Bytes) -> Bytes) -> bool {
-    let GroupBody::Page(Page { bytes: Some(bytes), .. }) = body else { return false };
+    let GroupBody::Page(page) = body else { return false };
+    let Some(bytes) = &mut page.bytes else { return false };
     *bytes = alter(bytes);
     true
 }

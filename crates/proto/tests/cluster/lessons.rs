@@ -44,7 +44,7 @@ impl Pair {
         let learn = Learn { lesson, term: Term(1), number, tag: Seq(tag), part };
         let (from, to) = (RoleIndex(0), RoleIndex(1));
         let message =
-            GroupMessage { group: GroupId(0), view: SINCE, from, to, body: GroupBody::Learn(learn) };
+            GroupMessage { group: GroupId(0), view: SINCE, from, to, body: GroupBody::Learn(learn.into()) };
         self.learner.handle_peer(self.now, host_id(0), PeerMessage::Group(message));
         self.actions()
     }
@@ -183,9 +183,8 @@ fn a_learner_without_memory_gives_up_once_and_says_no_more() {
     assert!(is_learned(&pair.learn(first, 0, 0, begin())));
     // There is memory for some runs of the first extent, and not for another extent.
     let actions = pair.learn(first, 1, 0, run(16, 1, PAGE_BYTES));
-    let gave_up =
-        Action::Coordinator(ToCoordinator::GaveUp { group: GroupId(0), learner: RoleIndex(1), since: SINCE });
-    assert_eq!(actions, [gave_up]);
+    let gave_up = ToCoordinator::GaveUp { group: GroupId(0), learner: RoleIndex(1), since: SINCE };
+    assert_eq!(actions, [Action::Coordinator(gave_up.into())]);
     assert!(pair.learn(first, 2, 0, run(17, 1, PAGE_BYTES)).is_empty());
     assert_eq!(pair.asked(), None);
 }

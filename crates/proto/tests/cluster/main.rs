@@ -183,7 +183,7 @@ impl Cluster {
                         }
                     }
                     Action::Coordinator(message) => {
-                        self.coordinator.handle(self.now, host_id(node.0), message)
+                        self.coordinator.handle(self.now, host_id(node.0), *message)
                     }
                     Action::Close { peer, why } => self.relink(node, peer, why),
                     Action::Reply { token, outcome } => {

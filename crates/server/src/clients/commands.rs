@@ -91,6 +91,8 @@ struct Asking {
 /// What became of a command.
 pub(super) enum Turn {
     Done,
+    /// It took no more than printing.
+    Told,
     /// It has to wait, for this.
     Wait(Work, Stall),
 }
@@ -109,24 +111,23 @@ impl Connection {
             if let Some(stall) = self.must_wait(worker, state) {
                 return self.stall(worker, state, stall);
             }
-            let waited = state.work.as_ref().map(Work::kind);
-            let work = if waited.is_some() {
-                state.work.take()
+            let turn = if let Some(work) = state.work.take() {
+                self.run_again(worker, state, now, work)
             } else {
                 // Not for one that has waited: its time runs since it was understood.
                 state.began = now.time;
                 match Face::next(&mut state.parser, &mut state.input, now.unix) {
                     Step::Incomplete => break,
-                    step => self.take_step(worker, state, step),
+                    step => self.take_step(worker, state, now, step),
                 }
             };
-            let Some(work) = work else { continue };
-            if let Turn::Wait(work, stall) = self.run(worker, state, now, work) {
-                state.work = Some(work);
-                return self.stall(worker, state, stall);
-            }
-            if let Some(kind) = waited {
-                worker.stopwatch.queued(kind, state.began, now.time);
+            match turn {
+                Turn::Wait(work, stall) => {
+                    state.work = Some(work);
+                    return self.stall(worker, state, stall);
+                }
+                Turn::Told => continue,
+                Turn::Done => {}
             }
             // A whole command has come: what is incomplete now has begun after it.
             state.times.half_sent = None;
@@ -176,30 +177,31 @@ impl Connection {
         }
     }
 
-    /// Deals with what the parser has found; the command, if it takes more than printing. A part of its caller, or else commands
-    /// are copied on their way.
+    /// Deals with what the parser has found. A part of its caller, or else commands are copied on their way; for the same reason none
+    /// is made a [`Work`] that need not wait.
     #[inline(always)]
     fn take_step(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
         state: &mut State,
+        now: Now,
         step: Step<Style, Values>,
-    ) -> Option<Work> {
+    ) -> Turn {
         match step {
             // Who has lost its place is not answered any more.
             Step::Ask(_) | Step::Stream(_) | Step::Say(_) | Step::Quit
                 if state.silent.is_some() && !state.keep_place() => {}
-            Step::Ask(ask) => return self.take_ask(worker, state, ask),
+            Step::Ask(ask) => return self.take_ask(worker, state, now, ask),
             Step::Stream(mut streamed) => {
                 streamed.request = in_namespace(streamed.request, worker.namespace(self.binding));
-                return Some(Work::Stream(streamed));
+                return self.run_stream(worker, state, now, streamed);
             }
             // Who sends nothing but what is refused has not kept its place by that.
             Step::Say(line) | Step::Refuse(line) => state.print(|out| out.extend_from_slice(line)),
             Step::Quit | Step::Close => state.phase = Phase::Closing,
             Step::Incomplete => (),
         }
-        None
+        Turn::Told
     }
 
     #[inline(always)]
@@ -207,17 +209,19 @@ impl Connection {
         self: &Rc<Self>,
         worker: &Rc<Worker>,
         state: &mut State,
+        now: Now,
         ask: Ask<Style, Values>,
-    ) -> Option<Work> {
+    ) -> Turn {
         match ask {
             Ask::Read { keys, touch, style } => {
                 let namespace = worker.namespace(self.binding);
-                return Some(Work::Get(Cursor::new(namespace, keys, style, touch)));
+                return self.run_get(worker, state, now, Cursor::new(namespace, keys, style, touch));
             }
             Ask::One { request, style } => {
-                return Some(Work::One(in_namespace(request, worker.namespace(self.binding)), style));
+                let request = in_namespace(request, worker.namespace(self.binding));
+                return self.run_one(worker, state, now, request, style);
             }
-            Ask::Flush { at, style } => return Some(Work::Flush(at, style)),
+            Ask::Flush { at, style } => return self.run_flush(worker, state, now, at, style),
             Ask::Stats(which) => self.tell_stats(worker, state, which),
             Ask::Authenticate(_) => {
                 // No access control is configured, so nobody is asked for a password.
@@ -225,7 +229,7 @@ impl Connection {
                 state.print(|out| out.extend_from_slice(line));
             }
         }
-        None
+        Turn::Told
     }
 
     /// Statistics need the other workers' figures, so a task of its own gathers them.
@@ -247,18 +251,38 @@ impl Connection {
         });
     }
 
-    fn run(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, work: Work) -> Turn {
-        match work {
+    /// Carries out a command that had to wait.
+    #[inline(never)]
+    fn run_again(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now, work: Work) -> Turn {
+        let kind = work.kind();
+        let turn = match work {
             Work::One(request, style) => self.run_one(worker, state, now, request, style),
-            Work::Get(cursor) if cursor.progress == Progress::Single => {
-                self.run_single(worker, state, now, cursor)
-            }
-            Work::Get(cursor) => self.run_multi(worker, state, now, cursor),
+            Work::Get(cursor) => self.run_get(worker, state, now, cursor),
             Work::Flush(at, style) => self.run_flush(worker, state, now, at, style),
             Work::Stream(streamed) => self.run_stream(worker, state, now, streamed),
+        };
+        if matches!(turn, Turn::Done) {
+            worker.stopwatch.queued(kind, state.began, now.time);
         }
+        turn
     }
 
+    #[inline(always)]
+    fn run_get(
+        self: &Rc<Self>,
+        worker: &Rc<Worker>,
+        state: &mut State,
+        now: Now,
+        mut cursor: Cursor,
+    ) -> Turn {
+        let stall = match cursor.progress {
+            Progress::Single => self.run_single(worker, state, now, &mut cursor),
+            Progress::Fresh | Progress::Begun => self.run_multi(worker, state, now, &mut cursor),
+        };
+        stall.map_or(Turn::Done, |stall| Turn::Wait(Work::Get(cursor), stall))
+    }
+
+    #[inline(always)]
     fn run_one(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
@@ -283,19 +307,20 @@ impl Connection {
         Turn::Done
     }
 
+    #[inline(always)]
     fn run_single(
         self: &Rc<Self>,
         worker: &Rc<Worker>,
         state: &mut State,
         now: Now,
-        mut cursor: Cursor,
-    ) -> Turn {
-        let Some(key) = cursor.take_key() else { return Turn::Done };
+        cursor: &mut Cursor,
+    ) -> Option<Stall> {
+        let key = cursor.take_key()?;
         let place = worker.host.borrow().locate(&key);
         let used = KeyUse::of(place, cursor.access());
         if state.replies.uses().conflicts(used) {
             cursor.next = Some(key);
-            return Turn::Wait(Work::Get(cursor), Stall::Answers);
+            return Some(Stall::Answers);
         }
         match cursor.read(worker, state, now, place, &key) {
             Read::Hit | Read::Miss => state.print(|out| Protocol::print_end(cursor.style, None, out)),
@@ -305,7 +330,7 @@ impl Connection {
                 self.submit(worker, state, now, Asking { print, used, place, request });
             }
         }
-        Turn::Done
+        None
     }
 
     fn run_multi(
@@ -313,8 +338,8 @@ impl Connection {
         worker: &Rc<Worker>,
         state: &mut State,
         now: Now,
-        mut cursor: Cursor,
-    ) -> Turn {
+        cursor: &mut Cursor,
+    ) -> Option<Stall> {
         if cursor.progress == Progress::Fresh {
             cursor.progress = Progress::Begun;
             state.replies.begin_get(&state.output);
@@ -326,7 +351,7 @@ impl Connection {
             let conflict = state.replies.uses().conflicts(used).then_some(Stall::Answers);
             if let Some(stall) = conflict.or_else(|| self.must_wait(worker, state)) {
                 cursor.next = Some(key);
-                return Turn::Wait(Work::Get(cursor), stall);
+                return Some(stall);
             }
             if cursor.read(worker, state, now, place, &key) == Read::Submit {
                 let print = Print::Value(key.client_bytes(), cursor.style);
@@ -335,7 +360,7 @@ impl Connection {
             }
         }
         state.replies.end_get(cursor.style, &mut state.output);
-        Turn::Done
+        None
     }
 
     /// flush_all goes to every data role, and is answered when all have answered.

@@ -13,8 +13,16 @@ use super::replies::DueObject;
 
 impl Connection {
     /// Prints what is due, the bytes of values in chunks as far as the output has room.
+    #[inline]
     pub(super) fn print_due(&self, worker: &Worker, state: &mut State) {
         state.replies.drain(&mut state.output);
+        if state.download.is_some() || state.replies.is_held_up() {
+            self.print_objects(worker, state);
+        }
+    }
+
+    #[inline(never)]
+    fn print_objects(&self, worker: &Worker, state: &mut State) {
         while self.begin_download(worker, state) && self.print_download(worker, state) {
             state.replies.drain(&mut state.output);
         }

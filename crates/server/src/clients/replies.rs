@@ -155,13 +155,16 @@ impl ReplyQueue {
     }
 
     /// The next reply is known: `write` prints it.
+    #[inline]
     pub(crate) fn say(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.slots.is_empty() {
-            return write(out);
+        let is_due = self.slots.is_empty();
+        let target: &mut Vec<u8> = if is_due { out } else { &mut self.held };
+        let before = target.len();
+        write(target);
+        let len = target.len() - before;
+        if is_due {
+            return;
         }
-        let before = self.held.len();
-        write(&mut self.held);
-        let len = self.held.len() - before;
         // One slot for all that follow each other: known replies must not use up the places of those that wait.
         match self.slots.back_mut() {
             Some(Slot::Held(last)) => *last += len,
@@ -255,7 +258,15 @@ impl ReplyQueue {
     }
 
     /// Prints what has become printable.
+    #[inline]
     pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
+        // Nearly always the first one waits, or there is none.
+        if self.slots.front().is_some_and(|slot| !matches!(slot, Slot::Waiting(_))) {
+            self.drain_slots(out);
+        }
+    }
+
+    fn drain_slots(&mut self, out: &mut Vec<u8>) {
         while self.slots.front().is_some_and(Slot::is_printable) {
             let Some(slot) = self.slots.pop_front() else { break };
             self.first += 1;
@@ -269,6 +280,12 @@ impl ReplyQueue {
         if self.slots.is_empty() {
             debug_assert!(self.load == Load::default() && self.waiting == 0 && self.uses.is_empty());
         }
+    }
+
+    /// Whether what comes next is known, and could not be printed: a value in chunks, if all that may be printed is.
+    #[inline]
+    pub(crate) fn is_held_up(&self) -> bool {
+        matches!(self.slots.front(), Some(Slot::Known(_)))
     }
 
     /// The value in chunks whose turn it is to be printed, if it is one's.

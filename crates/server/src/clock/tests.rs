@@ -161,7 +161,7 @@ impl Pair {
             Action::Send { to, message } => {
                 self.hosts[usize::from(to.0)].handle_peer(now, host_id(node), message);
             }
-            Action::Coordinator(message) => self.coordinator.handle(now, host_id(node), message),
+            Action::Coordinator(message) => self.coordinator.handle(now, host_id(node), *message),
             Action::Reply { outcome, .. } => self.answers.push(outcome),
             Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),

@@ -191,7 +191,7 @@ impl Conversation<'_> {
     async fn receive(&mut self, message: Message) -> Result<(), StreamError> {
         let Message::FromCoordinator(message) = message else { return Err(StreamError::Unexpected) };
         let shared = Arc::clone(&self.shared);
-        let verdict = self.entrance.receive(shared.clock.time(), message);
+        let verdict = self.entrance.receive(shared.clock.time(), *message);
         if says_something(&verdict) {
             shared.coordinator_connected.store(presides(&verdict), Ordering::Relaxed);
             shared.coordinator_answers.store(is_at_work(&verdict), Ordering::Relaxed);

@@ -65,6 +65,9 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
         host.tick(now);
     }
     host.flush(now);
+    while let Some((to, message)) = host.poll_message() {
+        send(to, message);
+    }
     while let Some(action) = host.poll_action() {
         match action {
             Action::Send { to, message } => send(to, message),
@@ -84,7 +87,7 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
             Action::Part { token, bytes } => worker.tell(token.into(), News::Part(bytes)),
             Action::Whole { token } => worker.end_stream(token, News::Whole),
             // A full queue is like a lost connection: the protocol asks again.
-            Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(message)),
+            Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(*message)),
         }
     }
 }

@@ -180,8 +180,8 @@ impl fmt::Display for Brief<'_, PeerMessage> {
                 forward.request.key_bytes().escape_ascii(),
                 brief_op(&forward.request.op)
             ),
-            PeerMessage::Object(message) => Brief(message).fmt(f),
-            PeerMessage::Graph(message) => Brief(message).fmt(f),
+            PeerMessage::Object(message) => Brief(&**message).fmt(f),
+            PeerMessage::Graph(message) => Brief(&**message).fmt(f),
             PeerMessage::Answer(answer) => {
                 write!(f, "answer {}: {}", answer.id, brief_outcome(&answer.outcome))
             }

@@ -180,7 +180,7 @@ impl World {
                 Action::Send { to, message } => self.send(host, usize::from(to.0), message),
                 Action::Coordinator(message) => {
                     let node = self.cluster.nodes.node_of(host);
-                    self.lines.send_up(&mut self.stage, node, message);
+                    self.lines.send_up(&mut self.stage, node, *message);
                 }
                 Action::Close { peer, why } => {
                     let id = self.cluster.nodes.id_of(host);

@@ -51,7 +51,7 @@ impl Slots {
     }
 
     /// The item at `addr` was read: it is fetched, and further from eviction.
-    #[inline]
+    #[inline(always)]
     pub(super) fn bump(&mut self, addr: Addr, now: UnixSeconds) {
         self.set_now(now);
         if let Some(slot) = self.allocator.slot_mut(addr)

@@ -559,7 +559,7 @@ fn a_message_that_is_longer_than_a_frame_comes_in_several() {
         let message = map_of(groups);
         let (frames, found) = in_parts(&message, 300_001);
         assert!(frames >= least, "{frames} frames");
-        assert_eq!(found, Some(Message::FromCoordinator(message)));
+        assert_eq!(found, Some(Message::from(message)));
     }
 }
 

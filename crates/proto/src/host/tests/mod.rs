@@ -142,7 +142,7 @@ impl Stage {
             Action::Send { message: PeerMessage::Object(_) | PeerMessage::Graph(_), .. } => {
                 unreachable!("no value here is in chunks")
             }
-            Action::Coordinator(message) => Done::Coordinator(message),
+            Action::Coordinator(message) => Done::Coordinator(*message),
             Action::Close { peer, why } => Done::Close(peer.node.0, why),
             Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {
                 unreachable!("no value here is in chunks")

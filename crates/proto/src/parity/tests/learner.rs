@@ -43,7 +43,7 @@ fn learn(
     part: LearnPart,
 ) -> bool {
     let learn = Learn { lesson, term: Term(1), number, tag: Seq(tag), part };
-    let answers = stage.hear(role, GroupBody::Learn(learn));
+    let answers = stage.hear(role, GroupBody::Learn(learn.into()));
     let learned = GroupBody::Learned(Learned { lesson, term: Term(1), number });
     assert!(answers.is_empty() || answers == [learned]);
     !answers.is_empty()

@@ -260,7 +260,7 @@ fn what_is_left_of_a_session_is_the_sum_without_the_other_roles_at_one_point_of_
     bytes[..64].fill(9);
     let page =
         Page { session, term: Term(1), committed: Seq(1), bytes: Some(bytes.into()), wrong: smallvec![] };
-    let answers = stage.hear(PRIMARIES[1], GroupBody::Page(page));
+    let answers = stage.hear(PRIMARIES[1], GroupBody::Page(page.into()));
     let [GroupBody::Residual(residual)] = &answers[..] else { panic!("{answers:?}") };
     assert_eq!((residual.bytes[0], residual.lost.as_slice()), (5, &[PRIMARIES[0]][..]));
     assert_eq!(stage.parity.session_bytes(), 0, "the session is over");

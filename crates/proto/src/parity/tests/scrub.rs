@@ -40,7 +40,7 @@ fn page(session: SessionId, byte: u8, wrong: &[Addr]) -> GroupBody {
     let mut bytes = vec![0; RUN.len_bytes()];
     bytes[..64].fill(byte);
     let (term, committed, wrong) = (Term(1), Seq(1), wrong.into());
-    GroupBody::Page(Page { session, term, committed, bytes: Some(bytes.into()), wrong })
+    GroupBody::Page(Page { session, term, committed, bytes: Some(bytes.into()), wrong }.into())
 }
 
 /// All primaries answer; the session that follows.
@@ -107,7 +107,7 @@ fn the_records_that_a_page_contains_are_in_the_sum_before_it_leaves() {
     let (session, _) = go_on(&mut stage).unwrap();
     stage.frame(PRIMARIES[0], 1, vec![record(2, 32)]);
     let GroupBody::Page(newer) = page(session, 5 ^ 32, &[]) else { unreachable!("it is a page") };
-    stage.hear(PRIMARIES[0], GroupBody::Page(Page { committed: Seq(2), ..newer }));
+    stage.hear(PRIMARIES[0], GroupBody::Page(Page { committed: Seq(2), ..*newer }.into()));
     stage.hear(PRIMARIES[1], page(session, 9, &[]));
     assert_eq!(progress(&stage), (256, 0, 0));
 }

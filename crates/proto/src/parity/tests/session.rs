@@ -37,7 +37,7 @@ fn page(committed: u64, byte: Option<u8>) -> GroupBody {
         bytes.into()
     });
     let (session, term, wrong) = (SESSION, Term(1), smallvec![]);
-    GroupBody::Page(Page { session, term, committed: Seq(committed), bytes, wrong })
+    GroupBody::Page(Page { session, term, committed: Seq(committed), bytes, wrong }.into())
 }
 
 fn is_abort(answers: &[GroupBody]) -> bool {

@@ -311,7 +311,7 @@ impl LearnerPeer {
     fn send_part(&mut self, context: &mut Context<'_>, core: &Core, part: LearnPart, tag: Seq) {
         let Some(teaching) = &mut self.lesson else { return };
         let learn = teaching.number_part(core.term(), part, tag);
-        core.sender().send(context, self.id, GroupBody::Learn(learn));
+        core.sender().send(context, self.id, GroupBody::Learn(learn.into()));
     }
 
     /// The next part, if the learner may get one more now.
@@ -371,5 +371,5 @@ fn refuse_to_resume(
 ) {
     let (term, tag) = (core.term(), stream.committed());
     let learn = Learn { lesson, term, number: 0, tag, part: LearnPart::Gone };
-    core.sender().send(context, learner, GroupBody::Learn(learn));
+    core.sender().send(context, learner, GroupBody::Learn(learn.into()));
 }

@@ -25,7 +25,7 @@ pub(in crate::primary) fn answer_read(
     let wrong = wrong_items(core, store, read);
     let page = Page { session: read.session, term: core.term(), committed, bytes, wrong };
     for parity in core.in_sync_of(&read.parities) {
-        core.sender().send(context, parity, GroupBody::Page(page.clone()));
+        core.sender().send(context, parity, GroupBody::Page(page.clone().into()));
     }
 }
 

@@ -32,6 +32,8 @@ pub(in crate::primary) struct Newest {
     pub occupied: Option<Addr>,
     /// The uncommitted record that this state rests on.
     pub rests_on: Option<Seq>,
+    /// Whether the item is known to describe no object.
+    pub is_plain: bool,
     /// The item's bytes if they are not simply those of the area at `occupied`.
     image: Option<Vec<u8>>,
 }
@@ -55,15 +57,15 @@ impl SendStream {
         if let Some(pending) = self.keys.get(key) {
             let image = pending.slot.as_ref().map(|slot| self.pending_image(store, slot));
             let occupied = pending.slot.as_ref().map(|slot| slot.addr);
-            return Ok(Newest { occupied, rests_on: Some(pending.newest), image });
+            return Ok(Newest { occupied, rests_on: Some(pending.newest), is_plain: false, image });
         }
-        let occupied = match store.find(hash, key) {
-            Found::Hit(addr, _) => Some(addr),
-            Found::Miss => None,
+        let (occupied, is_plain) = match store.find(hash, key) {
+            Found::Hit(addr, item) => (Some(addr), !item.object),
+            Found::Miss => (None, true),
             Found::Absent(pages) => return Err(Unknown::Absent(pages)),
             Found::Corrupt(_) => return Err(Unknown::Corrupt),
         };
-        Ok(Newest { occupied, rests_on: None, image: None })
+        Ok(Newest { occupied, rests_on: None, is_plain, image: None })
     }
 
     /// Whether records on their way say what `key` will be.
@@ -93,7 +95,8 @@ impl SendStream {
 impl Newest {
     /// What the key's item describes, if it is an object, expired or not.
     pub(in crate::primary) fn descriptor(&self, store: &DataStore) -> Option<Descriptor> {
-        self.current(store).and_then(|current| descriptor_in(current.item))
+        let current = if self.is_plain { None } else { self.current(store) };
+        current.and_then(|current| descriptor_in(current.item))
     }
 
     /// The item, unless the key is not there.

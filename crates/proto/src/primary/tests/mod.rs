@@ -276,7 +276,7 @@ impl Stage {
         let hash = KeyHash::of(ClusterId(1), key.as_bytes());
         let deadline = Time(self.now + self.timing.request_deadline_us);
         let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
-        self.act(|primary, context| primary.submit(context, pending))
+        self.act(|primary, context| primary.submit(context, &pending))
     }
 
     fn set(&mut self, token: u64) -> (Option<Outcome>, Vec<Done>) {

@@ -72,7 +72,7 @@ fn session(stage: &Stage) -> SessionId {
 }
 
 fn residual(session: SessionId, lost: u8, bytes: Bytes) -> GroupBody {
-    GroupBody::Residual(Residual { session, lost: smallvec![RoleIndex(lost)], bytes })
+    GroupBody::Residual(Residual { session, lost: smallvec![RoleIndex(lost)], bytes }.into())
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_page_for_the_session_of_another_is_what_is_committed_and_goes_to_its_pariti
     let stand_in = Peer { role: RoleIndex(1), host: host(8) };
     assert_eq!(stage.hear_of(stand_in, GroupBody::Read(read)), [Done::Sends(PARITIES[1], "Page")]);
     let page = Page { session, term: Term(1), committed: Seq(1), bytes: Some(committed), wrong: smallvec![] };
-    assert_eq!(stage.sent, [(PARITIES[1], GroupBody::Page(page))]);
+    assert_eq!(stage.sent, [(PARITIES[1], GroupBody::Page(page.into()))]);
 }
 
 #[test]
@@ -191,5 +191,5 @@ fn a_stand_in_says_of_a_page_that_it_lacks_that_it_is_absent() {
     let read = Read { session, pages: PAGE, parities: smallvec![PARITIES[0]] };
     stage.hear_of(Peer { role: RoleIndex(1), host: host(8) }, GroupBody::Read(read));
     let page = Page { session, term: Term(2), committed: Seq(1), bytes: None, wrong: smallvec![] };
-    assert_eq!(stage.sent, [(PARITIES[0], GroupBody::Page(page))]);
+    assert_eq!(stage.sent, [(PARITIES[0], GroupBody::Page(page.into()))]);
 }

@@ -161,7 +161,7 @@ impl World {
             let from = host_id(node.0);
             match action {
                 Action::Send { to, message } => self.mail.push_back(Mail::Peer { from, to, message }),
-                Action::Coordinator(message) => self.mail.push_back(Mail::Up { from, message }),
+                Action::Coordinator(message) => self.mail.push_back(Mail::Up { from, message: *message }),
                 Action::Close { peer, .. } => self.cut(node, peer.node),
                 Action::Reply { .. } => self.toll.answered += 1,
                 Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
@@ -242,7 +242,7 @@ impl World {
         let Some(mail) = self.mail.pop_front() else { return };
         let (from, message) = match mail {
             Mail::Peer { from, ref message, .. } => (from, Message::Peer(message.clone())),
-            Mail::Up { from, ref message } => (from, Message::ToCoordinator(message.clone())),
+            Mail::Up { from, ref message } => (from, Message::from(message.clone())),
             // A coordinator may be believed.
             Mail::Down { .. } => return self.hand_over(mail),
         };
@@ -256,7 +256,7 @@ impl World {
             }
             (Ok(Message::ToCoordinator(message)), Mail::Up { from, .. }) => {
                 self.toll.changed += 1;
-                self.hand_over(Mail::Up { from, message });
+                self.hand_over(Mail::Up { from, message: *message });
             }
             (_, Mail::Peer { from, to, .. }) => {
                 self.toll.malformed += 1;
@@ -287,7 +287,7 @@ impl World {
         match seal::decode(from, kind, body) {
             Ok(Message::ToCoordinator(message)) => {
                 self.toll.changed += 1;
-                self.hand_over(Mail::Up { from, message });
+                self.hand_over(Mail::Up { from, message: *message });
             }
             Ok(_) | Err(_) => self.toll.malformed += 1,
         }

@@ -47,9 +47,8 @@ impl Presiding {
         if let Err(StreamError::Frame(FrameError::WrongVersion { .. })) = first {
             say_version(&writer).await?;
         }
-        let Message::ToCoordinator(ToCoordinator::Register(registration)) = first? else {
-            return Err(StreamError::Unexpected);
-        };
+        let Message::ToCoordinator(message) = first? else { return Err(StreamError::Unexpected) };
+        let ToCoordinator::Register(registration) = *message else { return Err(StreamError::Unexpected) };
         let mut reader = reader.taking_parts();
         let host = registration.info.host;
         let out = RefCell::new(FrameBuffer::new(COORDINATOR));
@@ -99,7 +98,7 @@ impl Presiding {
             let Message::ToCoordinator(message) = reader.next().await? else {
                 return Err(StreamError::Unexpected);
             };
-            let is_of_another = match &message {
+            let is_of_another = match &*message {
                 ToCoordinator::Register(registration) => registration.info.host != host,
                 ToCoordinator::Heartbeat { host: from, .. } => *from != host,
                 // Who sends these has registered.
@@ -122,7 +121,7 @@ impl Presiding {
             if is_of_another || !self.is_current(host, connection) {
                 return Err(StreamError::Unexpected);
             }
-            self.drive(|coordinator, now| coordinator.handle(now, host, message));
+            self.drive(|coordinator, now| coordinator.handle(now, host, *message));
         }
     }
 
