@@ -74,6 +74,7 @@ impl Streams<'_> {
 
     /// How many bytes of its value an upload takes in one piece now: none before it says that there is room.
     pub fn upload_wants(&mut self, upload: UploadId) -> usize {
+        self.host.objects.touch();
         self.host.objects.transfers().upload_wants(upload)
     }
 

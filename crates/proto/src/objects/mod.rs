@@ -147,6 +147,7 @@ impl Objects {
     /// Groups are no more, and nor are their chunks.
     pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
         self.holders.retain(|member, _| !is_gone(member));
+        self.touch();
     }
 
     /// A message of `from`; not one for an owner.
@@ -330,21 +331,20 @@ impl Objects {
         self.due = None;
     }
 
-    /// When [`Self::tick`] has something to do, or sooner. It is looked for after a [`Self::touch`] alone: whoever serves no long
-    /// values now pays nothing for them.
+    /// When [`Self::tick`] has something to do, or sooner. Most of it is looked for after a [`Self::touch`] alone: whoever serves no
+    /// long values now pays nothing for them.
     pub(crate) fn due(&mut self, timing: &Timing) -> Time {
         let known = self.due.unwrap_or_else(|| self.find_due(timing));
         debug_assert!(known <= self.find_due(timing), "nothing is due sooner than is known");
         self.due = Some(known);
-        known
+        // Others who share the budget make pages idle, too.
+        let keeps_idle = self.pages.as_ref().is_some_and(ChunkPages::keeps_idle);
+        if keeps_idle { known.min(self.trim_at) } else { known }
     }
 
     fn find_due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        let trim =
-            if self.pages.as_ref().is_some_and(ChunkPages::keeps_idle) { self.trim_at } else { Time::NEVER };
-        let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
-        holders.min(parts).min(trim)
+        holders.min(self.courier.due(timing)).min(self.transfers.due(timing)).min(self.graphs.due())
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
