@@ -36,7 +36,7 @@ impl NativeConnection {
         };
         upload.stage = Stage::Stream { shard, wants: None };
         let (key, store) = (upload.key.clone(), upload.store.clone());
-        let new = NewUpload { key, store, len: upload.len, chunk_len: policy.chunk_bytes };
+        let new = NewUpload { key, store, len: upload.len, chunk_len: policy.chunk_bytes, once: None };
         let order = Order::Upload(upload.place, Box::new(new));
         let news = worker.order(now, shard, self.stream_asker(worker, id), order);
         self.hear_of_upload(worker, state, now, id, news);
