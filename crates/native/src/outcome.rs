@@ -18,7 +18,8 @@ pub fn code_of(outcome: &Outcome) -> Code {
         Outcome::Touched(_) => Code::Touched,
         Outcome::Number(..) => Code::Number,
         // No client has asked for a part of a write.
-        Outcome::Begun(_) | Outcome::Session(_) => Code::Unknown,
+        Outcome::Begun(_) => Code::Unknown,
+        Outcome::Session(_) => Code::Session,
         Outcome::Failed(failure) => code_of_failure(*failure),
     }
 }
@@ -29,7 +30,8 @@ fn code_of_failure(failure: Failure) -> Code {
         Failure::TooLarge => Code::TooLarge,
         Failure::OutOfMemory => Code::OutOfMemory,
         Failure::Busy | Failure::NotOpen | Failure::Replaced => Code::Busy,
-        Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => Code::Unavailable,
+        Failure::Unavailable | Failure::WrongPrimary => Code::Unavailable,
+        Failure::NoSession => Code::NoSession,
         Failure::Lost => Code::Lost,
         Failure::NoNamespace => Code::NoNamespace,
         Failure::Unknown => Code::Unknown,
