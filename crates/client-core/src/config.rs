@@ -17,6 +17,8 @@ pub struct Config {
     pub connect_us: u64,
     /// Pause before something is tried again, in microseconds; it doubles with every failure of a node, up to 64 times as long.
     pub pause_us: u64,
+    /// Whether writes are made under sessions, so that they are done once though they are sent again.
+    pub sessions: bool,
     /// Most requests that have not come to their end.
     pub max_requests: usize,
     /// Most bytes of one value that have been asked for and not been taken by the caller.
@@ -31,6 +33,7 @@ impl Default for Config {
             timeout_us: 10_000_000,
             connect_us: 1_000_000,
             pause_us: 10_000,
+            sessions: true,
             max_requests: 65_536,
             window: 1 << 20,
         }

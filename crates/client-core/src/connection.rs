@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use native::{FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, Welcome};
+use native::{Capabilities, FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, Welcome};
 use types::Time;
 
 use crate::event::RequestId;
@@ -78,6 +78,11 @@ impl Connection {
             Stage::Opening(_) => false,
             Stage::Open(welcome) => self.in_flight.len() < welcome.credits as usize && self.has_room(),
         }
+    }
+
+    /// Whether writes may have names here.
+    pub(crate) fn takes_names(&self) -> bool {
+        matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::SESSIONS))
     }
 
     pub(crate) fn has_room(&self) -> bool {

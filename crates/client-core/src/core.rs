@@ -17,11 +17,14 @@ use crate::event::{Action, ConnId, Done, Event, RequestId};
 use crate::nodes::Nodes;
 use crate::operation::{Op, Operation};
 use crate::request::{Fate, Found, Place, Request};
+use crate::sessions::{Naming, RoleId, Sessions};
 
 /// Most times that the pause before a request is sent again doubles.
 const DOUBLINGS: u32 = 5;
 /// Connections that a client has at least, where there are as many nodes: from one of them it hears what became of the other's node.
 const LEAST_CONNECTIONS: usize = 2;
+/// With the next tick.
+const AT_ONCE: Time = Time(0);
 
 /// See the module.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub struct Core {
     parked: BTreeSet<(Time, RequestId)>,
     /// Requests for which there is no node now, or no map yet.
     homeless: BTreeSet<RequestId>,
+    sessions: Sessions,
     actions: VecDeque<Action>,
     events: VecDeque<Event>,
     /// The last numbers that were given.
@@ -57,6 +61,7 @@ impl Core {
             deadlines: BTreeSet::new(),
             parked: BTreeSet::new(),
             homeless: BTreeSet::new(),
+            sessions: Sessions::default(),
             actions: VecDeque::new(),
             events: VecDeque::new(),
             last_request: 0,
@@ -79,14 +84,11 @@ impl Core {
         if matches!(&op, Op::Store { body, .. } if body.len() > MAX_OBJECT_BYTES) {
             return Err(Error::TooLarge);
         }
-        self.last_request += 1;
-        let id = RequestId(self.last_request);
         let deadline = now + timeout_us.unwrap_or(self.config.timeout_us);
         let request = Request::new(key, op, deadline);
         let waits = request.is_incomplete();
         let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
-        self.requests.insert(id, request);
-        self.deadlines.insert((deadline, id));
+        let id = self.add(request);
         if wants {
             self.events.push_back(Event::Wants(id));
         }
@@ -94,6 +96,14 @@ impl Core {
             self.route(now, id);
         }
         Ok(id)
+    }
+
+    fn add(&mut self, request: Request) -> RequestId {
+        self.last_request += 1;
+        let id = RequestId(self.last_request);
+        self.deadlines.insert((request.deadline, id));
+        self.requests.insert(id, request);
+        id
     }
 
     /// Gives bytes of a value that is fed; nothing happens if its request has ended. Too many are cut off by its length.
@@ -270,7 +280,7 @@ impl Core {
 /// What a request that is given up at its deadline has come to.
 fn timed_out(request: &Request) -> Error {
     let was_sent = request.place.is_some_and(|place| place.sent.is_some());
-    if was_sent { Error::TimedOut } else { Error::Unreachable }
+    if was_sent || request.may_be_done() { Error::TimedOut } else { Error::Unreachable }
 }
 
 /// Messages.
@@ -412,12 +422,27 @@ impl Core {
 
     /// A server has said that a request has failed.
     fn failed(&mut self, now: Time, id: RequestId, code: Code) {
-        let Some(request) = self.requests.get(&id) else { return };
-        if code.may_repeat() && request.can_restart() {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let is_new = !request.may_be_done();
+        if code == Code::NoSession
+            && let Some(name) = request.name.take()
+        {
+            let held = self.sessions.drop_session(&name);
+            if is_new {
+                self.send_again(now, id, 0);
+            } else {
+                self.finish(id, Err(Error::Unknown));
+            }
+            return self.parked.extend(held.into_iter().map(|id| (AT_ONCE, id)));
+        }
+        // Under its name it may be asked again what became of it.
+        let may_repeat = code.may_repeat() || code == Code::Unknown && request.name.is_some();
+        if may_repeat && request.can_restart() {
             let pause = self.config.pause_us << request.attempts.min(DOUBLINGS);
             return self.send_again(now, id, pause);
         }
-        self.finish(id, Err(Error::Code(code)));
+        let error = if code == Code::Late && !is_new { Error::Unknown } else { Error::Code(code) };
+        self.finish(id, Err(error));
     }
 
     /// A server that breaks the protocol is not listened to.
@@ -453,6 +478,13 @@ impl Core {
             return self.look_for_a_map(now);
         };
         let Some(namespace) = self.namespace(map) else { return self.finish(id, Err(Error::NoNamespace)) };
+        if self.config.sessions && request.name.is_none() && request.op.can_be_done_once() {
+            let role = self.nodes.role(namespace, &request.key);
+            if role.is_some_and(|role| !self.name(now, id, role)) {
+                return;
+            }
+        }
+        let Some(request) = self.requests.get(&id) else { return };
         let primary = self.nodes.primary(now, namespace, &request.key);
         let Some(address) = primary.or_else(|| self.nodes.any(now, |_| true)) else {
             self.homeless.insert(id);
@@ -512,7 +544,11 @@ impl Core {
             && let Some(id) = connection.waiting.pop_front()
         {
             let Some(request) = self.requests.get_mut(&id) else { continue };
-            let message = namespace.and_then(|namespace| request.message(namespace, now, window));
+            let may_have_names = connection.takes_names();
+            // Whoever knows no names does it as if it had none.
+            request.name.take_if(|_| !may_have_names);
+            let once = request.name.map(|name| self.sessions.freshened(name));
+            let message = namespace.and_then(|namespace| request.message(namespace, now, window, once));
             let Some(message) = message else { continue };
             let sent = connection.ask(id, &message);
             request.place = Some(Place { conn, sent: Some(sent) });
@@ -576,7 +612,44 @@ impl Core {
         let Some(request) = self.requests.remove(&id) else { return };
         self.deadlines.remove(&(request.deadline, id));
         self.homeless.remove(&id);
+        let next = request.name.and_then(|name| self.sessions.end(&name));
+        if let Some(role) = self.sessions.asked_for_by(id).filter(|_| matches!(request.op, Op::Session)) {
+            return self.session_settles(role, &result);
+        }
         self.events.push_back(Event::Done(id, result));
+        self.parked.extend(next.map(|id| (AT_ONCE, id)));
+    }
+
+    /// Gives a write its name; whether it can be sent now, with one or without.
+    fn name(&mut self, now: Time, id: RequestId, role: RoleId) -> bool {
+        match self.sessions.name(now, role, id) {
+            Naming::Named(name) => {
+                if let Some(request) = self.requests.get_mut(&id) {
+                    request.name = Some(name);
+                }
+                true
+            }
+            Naming::Nameless => true,
+            Naming::Waits => false,
+            Naming::Asks => {
+                let Some(request) = self.requests.get(&id) else { return false };
+                let (key, deadline) = (request.key.clone(), now + self.config.timeout_us);
+                let asks = self.add(Request::new(key, Op::Session, deadline));
+                self.sessions.asked_by(role, asks);
+                self.route(now, asks);
+                false
+            }
+        }
+    }
+
+    /// A session has begun, or none is to be had.
+    fn session_settles(&mut self, role: RoleId, result: &Result<Done, Error>) {
+        let begun = match result {
+            Ok(Done::Answer(Answer::Session(session))) => Some(*session),
+            _ => None,
+        };
+        let waiting = self.sessions.settle(role, begun);
+        self.parked.extend(waiting.into_iter().map(|id| (AT_ONCE, id)));
     }
 
     fn say(&mut self, conn: ConnId, message: &FromClient) {

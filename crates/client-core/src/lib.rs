@@ -23,6 +23,7 @@ mod event;
 mod nodes;
 mod operation;
 mod request;
+mod sessions;
 
 pub use config::Config;
 pub use core::Core;

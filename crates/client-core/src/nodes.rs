@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use crate::sessions::RoleId;
 use native::RouteMap;
 use types::{KeyBuffer, NamespaceId, Time, qualify};
 
@@ -44,6 +45,14 @@ impl Nodes {
         let Some(map) = &mut self.map else { return false };
         let is_old = map.cluster == changes.cluster && map.version >= changes.version;
         is_old || map.apply(changes).is_ok()
+    }
+
+    /// The data role of a key.
+    pub(crate) fn role(&self, namespace: NamespaceId, key: &[u8]) -> Option<RoleId> {
+        let map = self.map.as_ref()?;
+        let mut buffer = KeyBuffer::new();
+        let (pool, role) = map.role_of(namespace, qualify(namespace, key, &mut buffer))?;
+        Some((map.cluster, pool, role))
     }
 
     /// The address of the primary of a key; none if there is none, or it is to be left alone.

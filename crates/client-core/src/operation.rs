@@ -61,6 +61,8 @@ pub enum Op {
     Stat,
     /// Where its bytes lie.
     Locate,
+    /// A session at its data role. This client begins those that it needs by itself.
+    Session,
 }
 
 /// The value of a write.
@@ -93,6 +95,12 @@ impl Op {
     /// Whether it changes nothing, so that it may be asked twice.
     #[must_use]
     pub fn only_reads(&self) -> bool {
-        matches!(self, Self::Get { touch: None, .. } | Self::Stat | Self::Locate)
+        // A session that nobody knows of ends by itself.
+        matches!(self, Self::Get { touch: None, .. } | Self::Stat | Self::Locate | Self::Session)
+    }
+
+    /// Whether it is a write that may have a name.
+    pub(crate) fn can_be_done_once(&self) -> bool {
+        matches!(self, Self::Store { .. } | Self::Delete { .. } | Self::Arith { .. } | Self::Touch { .. })
     }
 }

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use bytes::{Bytes, BytesMut};
 use native::{Ask, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk};
 use types::op::Key;
-use types::{NamespaceId, Time};
+use types::{NamespaceId, Once, Time};
 
 use crate::event::ConnId;
 use crate::operation::{Body, Op};
+use crate::sessions::WriteName;
 
 /// Fed bytes that wait to be sent below which more are asked for.
 const FED_LOW_BYTES: usize = 256 * 1024;
@@ -25,6 +26,8 @@ pub(crate) struct Request {
     pub place: Option<Place>,
     pub upload: Option<Upload>,
     pub reading: Option<Reading>,
+    /// The name under which it is done once, if it has one.
+    pub name: Option<WriteName>,
 }
 
 /// Where a request is.
@@ -81,7 +84,7 @@ impl Request {
             Op::Store { body, .. } => Upload::of(body),
             _ => None,
         };
-        Self { key, op, deadline, attempts: 0, place: None, upload, reading: None }
+        Self { key, op, deadline, attempts: 0, place: None, upload, reading: None, name: None }
     }
 
     /// Whether it has to wait for the caller: a value that is fed and short has to be whole.
@@ -91,7 +94,13 @@ impl Request {
     }
 
     /// What is asked of the server now, of a key that is one.
-    pub(crate) fn message(&self, namespace: NamespaceId, now: Time, window: u32) -> Option<native::Request> {
+    pub(crate) fn message(
+        &self,
+        namespace: NamespaceId,
+        now: Time,
+        window: u32,
+        once: Option<Once>,
+    ) -> Option<native::Request> {
         let key = Key::of(namespace, self.key.clone()).ok()?;
         let left_ms = (self.deadline.since(now) / 1000).clamp(1, MAX_DEADLINE_MS.into());
         let ask = match &self.op {
@@ -117,8 +126,9 @@ impl Request {
             Op::Touch { ttl } => Ask::Touch { ttl: *ttl },
             Op::Stat => Ask::Stat,
             Op::Locate => Ask::Locate,
+            Op::Session => Ask::Session,
         };
-        Some(native::Request { key, deadline_ms: left_ms as u32, ask })
+        Some(native::Request { key, deadline_ms: left_ms as u32, once, ask })
     }
 
     /// What may be done when its connection was lost, of which `has_left` says what had left.
@@ -126,6 +136,10 @@ impl Request {
         let had_left = self.place.and_then(|place| place.sent).is_some_and(|(_, start)| has_left(start));
         if !had_left || self.op.only_reads() {
             return self.restartable();
+        }
+        // It is done once, however often it comes.
+        if self.name.is_some() && self.can_restart() {
+            return Fate::Again;
         }
         match &self.upload {
             // The server does not store what it does not have all of.
@@ -145,8 +159,16 @@ impl Request {
         self.restartable() == Fate::Again
     }
 
+    /// Whether it may have been done although nobody has said so.
+    pub(crate) fn may_be_done(&self) -> bool {
+        self.name.is_some_and(|name| name.once.again)
+    }
+
     /// It is sent again from its beginning.
     pub(crate) fn restart(&mut self) {
+        if let Some(name) = &mut self.name {
+            name.once.again |= self.place.is_some_and(|place| place.sent.is_some());
+        }
         self.place = None;
         self.attempts += 1;
         match (&self.op, &mut self.upload) {

@@ -1,7 +1,7 @@
 //! What comes of requests: a code, and what belongs to it.
 
 use bytes::Bytes;
-use types::{GroupId, NodeId, RoleIndex, Slot};
+use types::{ClientSession, GroupId, NodeId, RoleIndex, Slot};
 
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
@@ -74,6 +74,8 @@ codes! {
     Places = 10, final;
     /// A value that came in pieces is whole.
     Whole = 11, final;
+    /// A session has begun.
+    Session = 12, final;
     /// Nothing was done: the value is no number.
     NotANumber = 64, final;
     /// Nothing was done: the value is longer than it may be.
@@ -96,6 +98,8 @@ codes! {
     Cancelled = 73, final;
     /// Nothing was done: its deadline had passed before it was begun.
     Late = 74, final;
+    /// Nothing was done: the session that was named is not there any more.
+    NoSession = 75, final;
 }
 
 /// What is known of an item that has a value.
@@ -192,6 +196,8 @@ pub enum Answer {
     About(About),
     /// See [`Code::Places`].
     Places(Places),
+    /// See [`Code::Session`].
+    Session(ClientSession),
     /// Any other code; nothing belongs to it.
     Just(Code),
 }
@@ -209,6 +215,7 @@ impl Answer {
             Self::Number(..) => Code::Number,
             Self::About(_) => Code::About,
             Self::Places(_) => Code::Places,
+            Self::Session(_) => Code::Session,
             Self::Just(code) => *code,
         }
     }
@@ -235,6 +242,7 @@ impl Answer {
                 }
                 Self::About(about) => about.put(out),
                 Self::Places(places) => places.put(out),
+                Self::Session(session) => out.put_u64(session.0),
                 Self::Value(_) | Self::Just(_) => {}
             }
         });
@@ -253,6 +261,7 @@ impl Answer {
             Code::Number => Self::Number(fields.u64()?, fields.u64()?),
             Code::About => Self::About(About::take(&mut fields)?),
             Code::Places => Self::Places(Places::take(&mut fields)?),
+            Code::Session => Self::Session(ClientSession(fields.u64()?)),
             // It is an end's.
             Code::Whole => return Err(Malformed::Field("the code")),
             code => Self::Just(code),

@@ -65,6 +65,8 @@ kinds! {
     Stat = 21,
     /// Where the bytes of a value lie is wanted.
     Locate = 22,
+    /// Writes are to be done once: under which session.
+    Session = 23,
     /// Bytes of a value.
     Piece = 32,
     /// So many more bytes of a value may be sent.

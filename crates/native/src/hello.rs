@@ -20,8 +20,10 @@ pub struct Capabilities(pub u32);
 impl Capabilities {
     /// Maps are sent whenever they change.
     pub const MAP: Self = Self(1);
+    /// Writes may have names, under which they are done once.
+    pub const SESSIONS: Self = Self(2);
     /// All that this code knows.
-    pub const ALL: Self = Self(Self::MAP.0);
+    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0);
 
     /// Those that both have.
     #[must_use]

@@ -144,11 +144,19 @@ impl RouteMap {
         self.namespaces.iter().find(|(_, known)| known.name.as_str() == name).map(|(id, _)| *id)
     }
 
+    /// The data role of a key of `namespace`, whose bytes with their namespace are `key`: its pool, and its place there.
+    #[must_use]
+    pub fn role_of(&self, namespace: NamespaceId, key: &[u8]) -> Option<(PoolId, usize)> {
+        let id = self.namespaces.get(&namespace)?.pool;
+        let pool = self.pools.get(&id)?;
+        Some((id, pool.index_of(KeyHash::of(self.cluster, key))))
+    }
+
     /// The node that serves a key of `namespace`, whose bytes with their namespace are `key`.
     #[must_use]
     pub fn primary_of(&self, namespace: NamespaceId, key: &[u8]) -> Option<NodeId> {
-        let pool = self.pools.get(&self.namespaces.get(&namespace)?.pool)?;
-        pool.primaries.get(pool.index_of(KeyHash::of(self.cluster, key))).copied().flatten()
+        let (pool, role) = self.role_of(namespace, key)?;
+        self.pools.get(&pool)?.primaries.get(role).copied().flatten()
     }
 
     /// What makes this map of `old`; none if that takes a whole one.

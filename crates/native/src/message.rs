@@ -115,7 +115,8 @@ impl FromClient {
             | Kind::Arith
             | Kind::Touch
             | Kind::Stat
-            | Kind::Locate => {
+            | Kind::Locate
+            | Kind::Session => {
                 Request::take(&header, body).map(|request| Self::Request(header.id, Box::new(request)))
             }
             Kind::Hello => Hello::take(body).map(Self::Hello),
@@ -191,6 +192,7 @@ impl FromServer {
             | Kind::Touch
             | Kind::Stat
             | Kind::Locate
+            | Kind::Session
             | Kind::Cancel => Err(Malformed::Kind(header.kind as u8)),
         }
     }

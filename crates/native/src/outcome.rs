@@ -19,6 +19,7 @@ pub fn code_of(outcome: &Outcome) -> Code {
         Outcome::Number(..) => Code::Number,
         // No client has asked for a part of a write.
         Outcome::Begun(_) => Code::Unknown,
+        Outcome::Session(_) => Code::Session,
         Outcome::Failed(failure) => code_of_failure(*failure),
     }
 }
@@ -30,6 +31,7 @@ fn code_of_failure(failure: Failure) -> Code {
         Failure::OutOfMemory => Code::OutOfMemory,
         Failure::Busy | Failure::NotOpen | Failure::Replaced => Code::Busy,
         Failure::Unavailable | Failure::WrongPrimary => Code::Unavailable,
+        Failure::NoSession => Code::NoSession,
         Failure::Lost => Code::Lost,
         Failure::NoNamespace => Code::NoNamespace,
         Failure::Unknown => Code::Unknown,

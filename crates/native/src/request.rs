@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use types::op::{Direction, Key, StoreMode};
-use types::{MAX_OBJECT_BYTES, NamespaceId};
+use types::{ClientSession, MAX_OBJECT_BYTES, NamespaceId, Once};
 
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
@@ -17,6 +17,8 @@ pub struct Request {
     pub key: Key,
     /// The server does not begin it when it has had it for so many milliseconds; 0 = whenever it can.
     pub deadline_ms: u32,
+    /// The name of a write under which it is done once, if it has one.
+    pub once: Option<Once>,
     /// What is wanted.
     pub ask: Ask,
 }
@@ -51,6 +53,8 @@ pub enum Ask {
     Stat,
     /// Where its bytes lie.
     Locate,
+    /// A session begins, for writes of all keys of its data role.
+    Session,
 }
 
 /// A read.
@@ -127,6 +131,7 @@ const RANGE: u8 = 1;
 const TOUCH: u8 = 2;
 const COMPARE: u8 = 1;
 const INITIAL: u8 = 1;
+const NAMED: u8 = 128;
 
 fn flag(is_set: bool, bit: u8) -> u8 {
     if is_set { bit } else { 0 }
@@ -136,6 +141,7 @@ impl Request {
     /// Appends the frame, but for the bytes of a value that is in it: these follow, and the caller appends them.
     pub fn put_head(&self, id: u64, out: &mut Vec<u8>) {
         let (kind, flags) = self.ask.kind_and_flags();
+        let flags = flags | flag(self.once.is_some(), NAMED);
         let more = match &self.ask {
             Ask::Store(StoreAsk { content: Content::Here(bytes), .. }) => bytes.len(),
             _ => 0,
@@ -147,6 +153,9 @@ impl Request {
             // A key has at most 250 bytes.
             out.put_u8(client.len() as u8);
             out.extend_from_slice(client);
+            if let Some(once) = &self.once {
+                put_once(once, out);
+            }
             self.ask.put(out);
         });
     }
@@ -188,9 +197,13 @@ impl Request {
         }
         let key = Key::of(namespace, fields.bytes(key_len)?)
             .map_err(|_| Malformed::Field("the length of the key"))?;
-        let ask = Ask::take(header, &mut fields)?;
+        let may_have_one = matches!(header.kind, Kind::Store | Kind::Delete | Kind::Arith | Kind::Touch);
+        let has_one = may_have_one && header.flags & NAMED != 0;
+        let once = if has_one { Some(take_once(&mut fields)?) } else { None };
+        let flags = if has_one { header.flags & !NAMED } else { header.flags };
+        let ask = Ask::take(&Header { flags, ..*header }, &mut fields)?;
         fields.end()?;
-        Ok(Self { key, deadline_ms, ask })
+        Ok(Self { key, deadline_ms, once, ask })
     }
 }
 
@@ -206,6 +219,7 @@ impl Ask {
             Self::Touch { .. } => (Kind::Touch, 0),
             Self::Stat => (Kind::Stat, 0),
             Self::Locate => (Kind::Locate, 0),
+            Self::Session => (Kind::Session, 0),
         }
     }
 
@@ -223,7 +237,7 @@ impl Ask {
                 }
             }
             Self::Touch { ttl } => out.put_u32(*ttl),
-            Self::Stat | Self::Locate => {}
+            Self::Stat | Self::Locate | Self::Session => {}
         }
     }
 
@@ -240,9 +254,24 @@ impl Ask {
             Kind::Touch => only(0).and_then(|()| fields.u32()).map(|ttl| Self::Touch { ttl }),
             Kind::Stat => only(0).map(|()| Self::Stat),
             Kind::Locate => only(0).map(|()| Self::Locate),
+            Kind::Session => only(0).map(|()| Self::Session),
             other => Err(Malformed::Kind(other as u8)),
         }
     }
+}
+
+fn put_once(once: &Once, out: &mut Vec<u8>) {
+    out.put_u64(once.session.0);
+    out.put_u32(once.sequence);
+    out.put_u16(once.behind);
+    out.put_u8(u8::from(once.again));
+}
+
+fn take_once(fields: &mut Fields) -> Result<Once, Malformed> {
+    let session = ClientSession(fields.u64()?);
+    let (sequence, behind) = (fields.u32()?, fields.u16()?);
+    let once = Once { session, sequence, behind, again: fields.bool("whether it comes again")? };
+    if once.is_possible() { Ok(once) } else { Err(Malformed::Field("the name of the write")) }
 }
 
 fn compare(flags: u8, fields: &mut Fields) -> Result<Option<u64>, Malformed> {

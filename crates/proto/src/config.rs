@@ -35,6 +35,8 @@ pub struct Timing {
     pub ask_us: u64,
     /// For how long a reader of an object may stand still before its chunks may go.
     pub pin_us: u64,
+    /// How long a client's session lasts of which nothing is heard.
+    pub session_lease_us: u64,
     /// After this silence of a holder others are asked for what it should send.
     pub hedge_us: u64,
 }
@@ -60,6 +62,7 @@ impl Timing {
             object_deadline_us: node_lease_us * 30,
             ask_us: node_lease_us * 60,
             pin_us: node_lease_us * 30,
+            session_lease_us: node_lease_us * 60,
             hedge_us: node_lease_us / 40,
         }
     }
@@ -134,6 +137,10 @@ pub struct Limits {
     pub open_objects: usize,
     /// Readers of objects that one primary is held up by.
     pub pins: usize,
+    /// Sessions of clients at one primary.
+    pub client_sessions: usize,
+    /// Results of their writes that one primary keeps until the clients have heard of them.
+    pub write_results: usize,
     /// Longest value in bytes that append and prepend make.
     pub value_bytes: u64,
     /// Values in chunks that one host makes longer at once; others wait.
@@ -173,6 +180,8 @@ impl Default for Limits {
             lesson_parts: 2,
             open_objects: 10_000,
             pins: 10_000,
+            client_sessions: 16_384,
+            write_results: 16_384,
             value_bytes: 1 << 30,
             extensions: 32,
             uploads: 1024,

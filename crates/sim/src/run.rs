@@ -5,7 +5,7 @@ use types::OnFinding;
 use types::op::{Get, Op};
 
 use crate::checks::AtRest;
-use crate::clients::calls::{Ask, NOBODY};
+use crate::clients::calls::Ask;
 use crate::cluster::scrub::{can_end, is_scrubbed, runs_left, start_scrub};
 use crate::options::Options;
 use crate::stage::book::{Book, Suspect};
@@ -85,7 +85,7 @@ fn recover(world: &mut World) -> bool {
     if !world.run_until(more) {
         return false;
     }
-    world.clients.stop();
+    world.clients.stop(&mut world.stage);
     let deadline = world.now() + patience_us(&timing);
     let step = (lease / 16).max(50);
     let has_recovered = |world: &World| !world.cluster.has_lost_roles() && world.at_rest().is_whole();
@@ -165,7 +165,7 @@ pub(crate) fn final_reads(world: &mut World) -> bool {
             return true;
         }
         let node = world.stage.rng.clients.pick(&live);
-        let call = world.call(Ask { client: NOBODY, node, key, op: Op::Get(Get::default()) });
+        let call = world.call(Ask::plain(node, key, Op::Get(Get::default())));
         let deadline = world.now() + 4 * world.stage.options.timing.request_deadline_us;
         if !wait(world, deadline, |world| world.clients.has_ended(call)) {
             let what = format!("the last read of key {key} does not end");

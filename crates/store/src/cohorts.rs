@@ -225,7 +225,12 @@ impl Cohorts {
             IndexOp::Remove { cohort, .. } => self.remove(cohort, 0),
             IndexOp::Flush { namespace } => return self.flush(namespace) == Flushed::All,
             IndexOp::FlushAt { namespace, at } => self.schedule(namespace, at),
-            IndexOp::Assign { .. } | IndexOp::Replace { .. } => {}
+            IndexOp::Assign { .. }
+            | IndexOp::Replace { .. }
+            | IndexOp::SessionBegins { .. }
+            | IndexOp::SessionEnds { .. }
+            | IndexOp::WriteDone { .. }
+            | IndexOp::WriteCounted { .. } => {}
         }
         false
     }
@@ -291,7 +296,7 @@ impl Cohorts {
     }
 }
 
-fn row(kind: u8, id: u32, a: u64, b: u64) -> [u8; ROW_BYTES] {
+pub(crate) fn row(kind: u8, id: u32, a: u64, b: u64) -> [u8; ROW_BYTES] {
     let mut bytes = [0; ROW_BYTES];
     bytes[0] = kind;
     bytes[1..5].copy_from_slice(&id.to_le_bytes());
@@ -300,7 +305,7 @@ fn row(kind: u8, id: u32, a: u64, b: u64) -> [u8; ROW_BYTES] {
     bytes
 }
 
-fn read_row(bytes: &[u8; ROW_BYTES]) -> (u8, u32, u64, u64) {
+pub(crate) fn read_row(bytes: &[u8; ROW_BYTES]) -> (u8, u32, u64, u64) {
     let number = |at: usize, len: usize| {
         bytes[at..at + len].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
     };

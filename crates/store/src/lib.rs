@@ -19,6 +19,7 @@ mod pages;
 mod quotas;
 mod replica;
 mod replica_parts;
+mod sessions;
 mod system;
 
 pub use area::{Area, AreaError};
@@ -37,3 +38,4 @@ pub use pages::{PageSet, PageSetError};
 pub use quotas::{QuotaCharge, QuotaShortage, Quotas, Share};
 pub use replica::Replica;
 pub use replica_parts::{ReplicaBuilder, ReplicaError};
+pub use sessions::{Sessions, Written};

@@ -1,5 +1,5 @@
 //! What a parity host keeps for one data role, and what a stand-in starts from: the index, the class of every run, the
-//! pages that were ever written, and whose items there are.
+//! pages that were ever written, whose items there are, and clients' sessions.
 //!
 //! It changes only by applied records, so two replicas that applied the same records are equal; the primary's own copy
 //! is one of them. A run's class stays in the table when its last slot is freed: only a further `Assign` changes it. One of
@@ -9,7 +9,7 @@
 
 use crate::cohorts::{Flushed, ROW_BYTES};
 use crate::growing::grown_capacity;
-use crate::{Budget, Category, Charge, Cohorts, Index, PageSet};
+use crate::{Budget, Category, Charge, Cohorts, Index, PageSet, Sessions};
 use types::class::{MIN_SLOT_BYTES, SPAN_RUNS, is_slotted, slot_bytes};
 use types::{
     Addr, Cohort, IndexHash, IndexOp, MAX_AREA_BYTES, NamespaceId, PAGE_BYTES, PageRange, RUN_BYTES, RunClass,
@@ -26,6 +26,7 @@ pub struct Replica {
     classes: Vec<RunClass>,
     touched: PageSet,
     cohorts: Cohorts,
+    sessions: Sessions,
     charge: Charge,
 }
 
@@ -38,6 +39,7 @@ impl Replica {
             classes: Vec::new(),
             touched: PageSet::new(),
             cohorts: Cohorts::default(),
+            sessions: Sessions::default(),
             charge: Charge::empty(budget, Category::Index),
         }
     }
@@ -57,6 +59,10 @@ impl Replica {
             IndexOp::Flush { namespace } | IndexOp::FlushAt { namespace, .. } => {
                 namespace <= NamespaceId::MAX
             }
+            IndexOp::SessionBegins { .. }
+            | IndexOp::SessionEnds { .. }
+            | IndexOp::WriteDone { .. }
+            | IndexOp::WriteCounted { .. } => op.is_possible_of_sessions(),
         }
     }
 
@@ -85,6 +91,13 @@ impl Replica {
             IndexOp::Flush { namespace } => self.flush(namespace),
             IndexOp::FlushAt { namespace, at } => {
                 self.cohorts.schedule(namespace, at);
+                self.recharge();
+            }
+            IndexOp::SessionBegins { .. }
+            | IndexOp::SessionEnds { .. }
+            | IndexOp::WriteDone { .. }
+            | IndexOp::WriteCounted { .. } => {
+                self.sessions.apply(op);
                 self.recharge();
             }
         }
@@ -118,7 +131,13 @@ impl Replica {
             IndexOp::Insert { hash, .. } | IndexOp::Replace { hash, .. } | IndexOp::Remove { hash, .. } => {
                 self.index.prefetch(hash);
             }
-            IndexOp::Assign { .. } | IndexOp::Flush { .. } | IndexOp::FlushAt { .. } => {}
+            IndexOp::Assign { .. }
+            | IndexOp::Flush { .. }
+            | IndexOp::FlushAt { .. }
+            | IndexOp::SessionBegins { .. }
+            | IndexOp::SessionEnds { .. }
+            | IndexOp::WriteDone { .. }
+            | IndexOp::WriteCounted { .. } => {}
         }
     }
 
@@ -152,9 +171,28 @@ impl Replica {
         &self.cohorts
     }
 
-    /// The next row of the table of cohorts (a part of an encoding); false if there can be no such row.
-    pub(crate) fn push_cohort_row(&mut self, row: &[u8; ROW_BYTES]) -> bool {
-        let is_possible = self.cohorts.push_row(row);
+    /// Clients' sessions, and what came of their writes.
+    #[must_use]
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// The rows of the tables of cohorts and sessions, and how many there are.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = [u8; ROW_BYTES]> {
+        self.cohorts.rows().chain(self.sessions.rows())
+    }
+
+    pub(crate) fn row_count(&self) -> usize {
+        self.cohorts.row_count() + self.sessions.row_count()
+    }
+
+    /// The next of these rows (a part of an encoding); false if there can be no such row.
+    pub(crate) fn push_row(&mut self, row: &[u8; ROW_BYTES]) -> bool {
+        let is_possible = if Sessions::is_row(row) {
+            self.sessions.push_row(row)
+        } else {
+            self.sessions.is_empty() && self.cohorts.push_row(row)
+        };
         self.recharge();
         is_possible
     }
@@ -290,7 +328,10 @@ impl Replica {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.classes.capacity() + self.touched.memory_bytes() + self.cohorts.memory_bytes()
+        self.classes.capacity()
+            + self.touched.memory_bytes()
+            + self.cohorts.memory_bytes()
+            + self.sessions.memory_bytes()
     }
 
     /// That the index is sound, and that every item lies in a run that was assigned, on pages that were written.
@@ -298,6 +339,7 @@ impl Replica {
         self.index.check_invariants();
         self.touched.check_invariants();
         self.cohorts.check_invariants(self.index.len());
+        self.sessions.check_invariants();
         assert_eq!(self.charge.bytes(), self.heap_bytes(), "the tables of a replica are paid for");
         for (hash, addr) in self.index.iter() {
             let (run, page) = (addr.byte() / RUN_BYTES, addr.byte() / PAGE_BYTES);
@@ -310,6 +352,7 @@ impl Replica {
 impl PartialEq for Replica {
     fn eq(&self, other: &Self) -> bool {
         self.cohorts == other.cohorts
+            && self.sessions == other.sessions
             && self.classes() == other.classes()
             && self.touched == other.touched
             && self.index.len() == other.index.len()

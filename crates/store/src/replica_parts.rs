@@ -53,7 +53,7 @@ struct Header {
 impl Header {
     fn of(replica: &Replica) -> Self {
         Self {
-            cohorts: replica.cohorts().row_count() as u32,
+            cohorts: replica.row_count() as u32,
             classes: replica.classes().len() as u32,
             words: replica.touched().words().len() as u32,
             entries: replica.index().len() as u64,
@@ -110,17 +110,17 @@ impl Replica {
         u64::from(digest[0]) << 32 | u64::from(digest[1])
     }
 
-    /// A replica at the begin of a lesson: run classes (a byte each) and cohorts, no entries and no pages yet.
+    /// A replica at the begin of a lesson: run classes (a byte each), cohorts and sessions, no entries and no pages yet.
     ///
     /// # Errors
-    /// If a class or a cohort is none.
-    pub fn at_begin(budget: Budget, classes: &[u8], cohorts: &[u8]) -> Result<Self, ReplicaError> {
+    /// If a class, a cohort or a session is none.
+    pub fn at_begin(budget: Budget, classes: &[u8], rows: &[u8]) -> Result<Self, ReplicaError> {
         let mut replica = Self::new(budget);
-        let (rows, rest) = cohorts.as_chunks::<ROW_BYTES>();
+        let (rows, rest) = rows.as_chunks::<ROW_BYTES>();
         if !rest.is_empty() {
             return Err(ReplicaError::Incomplete);
         }
-        if !rows.iter().all(|row| replica.push_cohort_row(row)) {
+        if !rows.iter().all(|row| replica.push_row(row)) {
             return Err(ReplicaError::Impossible);
         }
         for (run, class) in classes.iter().enumerate() {
@@ -137,6 +137,12 @@ impl Replica {
     #[must_use]
     pub fn encode_cohorts(&self) -> Bytes {
         self.cohorts().rows().flatten().collect::<Vec<u8>>().into()
+    }
+
+    /// The sessions, to come behind the cohorts.
+    #[must_use]
+    pub fn encode_sessions(&self) -> Bytes {
+        self.sessions().rows().flatten().collect::<Vec<u8>>().into()
     }
 
     /// The entries of one segment of the index.
@@ -177,13 +183,13 @@ impl Replica {
 
     fn encoded_bytes(&self) -> usize {
         let words = self.touched().words().len() * WORD_BYTES;
-        let cohorts = self.cohorts().row_count() * ROW_BYTES;
-        HEADER_BYTES + cohorts + self.classes().len() + words + self.index().len() * ENTRY_BYTES
+        let rows = self.row_count() * ROW_BYTES;
+        HEADER_BYTES + rows + self.classes().len() + words + self.index().len() * ENTRY_BYTES
     }
 
     fn encode_window(&self, window: &mut Window) {
         window.put(&Header::of(self).encode());
-        self.cohorts().rows().for_each(|row| window.put(&row));
+        self.rows().for_each(|row| window.put(&row));
         if !window.skip_whole(self.classes().len()) {
             self.classes().iter().for_each(|class| window.put(&[class.0]));
         }
@@ -339,7 +345,7 @@ impl ReplicaBuilder {
 
     fn read_cohort(&mut self, row: [u8; ROW_BYTES]) -> Result<(), ReplicaError> {
         self.read[0] += 1;
-        if self.replica.push_cohort_row(&row) { Ok(()) } else { Err(ReplicaError::Impossible) }
+        if self.replica.push_row(&row) { Ok(()) } else { Err(ReplicaError::Impossible) }
     }
 
     fn read_class(&mut self, [class]: [u8; 1]) -> Result<(), ReplicaError> {
@@ -400,7 +406,7 @@ fn read<const N: usize>(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use types::{Cohort, NamespaceId, UnixSeconds};
+    use types::{ClientSession, Cohort, NamespaceId, ResultCode, UnixSeconds};
 
     use super::*;
 
@@ -419,7 +425,14 @@ mod tests {
         let namespace = NamespaceId(1);
         replica.apply(&IndexOp::FlushAt { namespace, at: UnixSeconds(77) });
         replica.apply(&IndexOp::Flush { namespace: NamespaceId(2) });
+        replica.apply(&IndexOp::SessionBegins { session: ClientSession(4) });
+        replica.apply(&done(1));
         replica
+    }
+
+    fn done(sequence: u32) -> IndexOp {
+        let (session, code) = (ClientSession(4), ResultCode::Stored);
+        IndexOp::WriteDone { session, sequence, behind: 0, code, version: 9 }
     }
 
     fn parts(replica: &Replica, max_bytes: usize) -> Vec<Bytes> {
@@ -461,8 +474,9 @@ mod tests {
 
     #[test]
     fn the_digest_sees_every_part_of_the_contents() {
-        let changes: [fn(&mut Replica); 4] = [
+        let changes: [fn(&mut Replica); 5] = [
             |replica| replica.touch(Addr(500_000), 1),
+            |replica| replica.apply(&done(2)),
             |replica| {
                 replica.apply(&IndexOp::FlushAt { namespace: NamespaceId(1), at: UnixSeconds(78) });
             },

@@ -1,6 +1,6 @@
 //! Index operations: what a record does to the index of its role, on the primary and on every replica alike.
 
-use crate::{NamespaceId, UnixSeconds};
+use crate::{ClientSession, NamespaceId, ResultCode, UnixSeconds};
 
 use crate::Addr;
 
@@ -99,6 +99,53 @@ pub enum IndexOp {
         /// When.
         at: UnixSeconds,
     },
+    /// A client's session begins.
+    SessionBegins {
+        /// Which.
+        session: ClientSession,
+    },
+    /// It ends, and what was kept for it goes.
+    SessionEnds {
+        /// Which.
+        session: ClientSession,
+    },
+    /// A write that has a name was done, and what its client waits for no more goes.
+    WriteDone {
+        /// Of which session.
+        session: ClientSession,
+        /// Its number there.
+        sequence: u32,
+        /// See [`crate::Once::behind`].
+        behind: u16,
+        /// What came of it.
+        code: ResultCode,
+        /// See [`crate::WriteResult::version`].
+        version: u64,
+    },
+    /// The same write has counted to this.
+    WriteCounted {
+        /// Of which session.
+        session: ClientSession,
+        /// Its number there.
+        sequence: u32,
+        /// The number that is there now.
+        number: u64,
+    },
+}
+
+// Every record has room for two.
+const _: () = assert!(size_of::<IndexOp>() == 24);
+
+impl IndexOp {
+    /// Of what is about clients' sessions: whether there can be such a thing.
+    #[must_use]
+    pub fn is_possible_of_sessions(&self) -> bool {
+        match *self {
+            Self::WriteDone { sequence, behind, .. } => crate::session::can_be(sequence, behind),
+            Self::WriteCounted { sequence, .. } => sequence > 0,
+            _ => true,
+        }
+    }
 }
 
 /// What a run holds.

@@ -25,6 +25,7 @@ mod object_policy;
 pub mod op;
 mod profile;
 mod quota;
+mod session;
 mod view;
 
 pub use addr::{
@@ -65,6 +66,7 @@ pub use object::{
 pub use object_policy::{BadObjects, MAX_CHUNK_BYTES, MAX_STRIPED_ABOVE, ObjectPolicy, Striped};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};
+pub use session::{ClientSession, MAX_BEHIND, Once, ResultCode, WriteResult};
 pub use view::{DataRole, Exchange, Former, GroupView, Holder, Holders, ImpossibleView, Learner, RoleStatus};
 
 /// A hash map with a fixed hasher, for look-ups only: code that iterates it would not be deterministic across

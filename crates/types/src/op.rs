@@ -1,7 +1,7 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::{Descriptor, NamespaceId, ObjectId, UnixSeconds};
+use crate::{ClientSession, Descriptor, NamespaceId, ObjectId, Once, UnixSeconds};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -29,19 +29,21 @@ pub struct Request {
     pub key: Option<Key>,
     /// What to do with it.
     pub op: Op,
+    /// The name under which it is done once; none for most.
+    pub once: Option<Box<Once>>,
 }
 
 impl Request {
     /// Of one key.
     #[must_use]
     pub fn on(key: Key, op: Op) -> Self {
-        Self { key: Some(key), op }
+        Self { key: Some(key), op, once: None }
     }
 
     /// Of a data role.
     #[must_use]
     pub fn flush(flush: Flush) -> Self {
-        Self { key: None, op: Op::Flush(flush) }
+        Self { key: None, op: Op::Flush(flush), once: None }
     }
 
     /// Whose keys it is about.
@@ -51,6 +53,35 @@ impl Request {
             Op::Flush(flush) => flush.namespace,
             _ => self.key.as_ref().map_or(NamespaceId::DEFAULT, Key::namespace),
         }
+    }
+
+    /// Done once under this name, if one is given.
+    #[must_use]
+    pub fn once(self, once: Option<Once>) -> Self {
+        Self { once: once.map(Box::new), ..self }
+    }
+
+    /// Whether it may have come before under its name.
+    #[must_use]
+    pub fn comes_again(&self) -> bool {
+        self.once.as_ref().is_some_and(|once| once.again)
+    }
+
+    /// What is said of it in all, if this came of it now: what comes again may have been done when it came before.
+    #[must_use]
+    pub fn in_all(&self, now: Outcome) -> Outcome {
+        let done_nothing = matches!(
+            now,
+            Outcome::Failed(
+                Failure::OutOfMemory
+                    | Failure::Busy
+                    | Failure::Unavailable
+                    | Failure::Lost
+                    | Failure::NoNamespace
+                    | Failure::NoSession
+            )
+        );
+        if done_nothing && self.comes_again() { Outcome::Failed(Failure::Unknown) } else { now }
     }
 
     /// The bytes of the key; none of them if there is no key.
@@ -79,6 +110,8 @@ pub enum Op {
     Flush(Flush),
     /// What a value that lies in chunks takes of its owner (docs/objects.md).
     Object(ObjectOp),
+    /// A session begins at the primary of the key.
+    Session,
 }
 
 /// What the writer and the gatherer of an object ask of the primary that owns it.
@@ -160,11 +193,13 @@ pub enum OpKind {
     Debug,
     /// A step of writing or reading a value that lies in chunks.
     Object,
+    /// A session.
+    Session,
 }
 
 impl OpKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Get,
         Self::GetAndTouch,
         Self::Set,
@@ -180,6 +215,7 @@ impl OpKind {
         Self::FlushAll,
         Self::Debug,
         Self::Object,
+        Self::Session,
     ];
 
     /// memcached's name.
@@ -201,6 +237,7 @@ impl OpKind {
             Self::FlushAll => "flush_all",
             Self::Debug => "me",
             Self::Object => "object",
+            Self::Session => "session",
         }
     }
 }
@@ -229,6 +266,18 @@ impl Op {
             Self::Flush(_) => OpKind::FlushAll,
             Self::Debug => OpKind::Debug,
             Self::Object(_) => OpKind::Object,
+            Self::Session => OpKind::Session,
+        }
+    }
+
+    /// Whether it is a write that may have a name, and not a read that may also write.
+    #[must_use]
+    pub fn can_be_done_once(&self) -> bool {
+        match self {
+            Self::Store(_) | Self::Delete(_) | Self::Arith(_) | Self::Touch(_) => true,
+            // A Begin is asked first whether what it begins was done.
+            Self::Object(object) => matches!(object, ObjectOp::Begin(_) | ObjectOp::Commit(_)),
+            Self::Get(_) | Self::Debug | Self::Flush(_) | Self::Session => false,
         }
     }
 
@@ -243,6 +292,7 @@ impl Op {
             | Self::Touch(_)
             | Self::Debug
             | Self::Object(_)
+            | Self::Session
             | Self::Flush(_) => 0,
         }
     }
@@ -453,6 +503,8 @@ pub enum Outcome {
     Begun(ObjectId),
     /// An object's owner has taken note.
     Noted,
+    /// A session has begun.
+    Session(ClientSession),
     /// Nothing was changed, for this reason.
     Failed(Failure),
 }
@@ -484,6 +536,8 @@ pub enum Failure {
     NotOpen,
     /// A value in chunks was replaced while it was read, and its chunks are gone: it has to be read anew.
     Replaced,
+    /// The session that a write names is not there (any more); the write was not done.
+    NoSession,
 }
 
 impl ItemView {

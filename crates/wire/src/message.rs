@@ -360,8 +360,8 @@ pub struct Learn {
 pub enum LearnPart {
     /// The first one. Records after its tag follow in Frames.
     Begin {
-        /// Whose items there are, and what was flushed (docs/format.md, "Cohorts").
-        cohorts: Bytes,
+        /// Whose items there are, what was flushed, and clients' sessions (docs/format.md, "Cohorts").
+        rows: Bytes,
         /// The class of every run, one byte each.
         classes: Bytes,
     },

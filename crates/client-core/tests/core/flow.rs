@@ -27,7 +27,7 @@ fn the_map_comes_first_and_requests_go_to_the_primary() {
 
 #[test]
 fn a_seed_that_is_dead_is_left_for_another_one() {
-    let config = Config { seeds: vec![address(5), address(0)], ..Config::default() };
+    let config = Config { seeds: vec![address(5), address(0)], sessions: false, ..Config::default() };
     let mut world = World::with(config);
     let id = world.get("k");
     world.settle();
@@ -162,7 +162,7 @@ fn more_is_granted_as_the_caller_takes_what_has_come() {
 
 #[test]
 fn bounds_of_a_caller_are_told_at_once() {
-    let mut world = World::with(Config { max_requests: 2, ..Config::default() });
+    let mut world = World::with(Config { max_requests: 2, sessions: false, ..Config::default() });
     let operation = |key: Bytes, body| {
         let mode = types::op::StoreMode::Set;
         Operation { key, op: Op::Store { mode, body, flags: 0, ttl: 0, compare: None }, timeout_us: None }

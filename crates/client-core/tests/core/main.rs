@@ -5,4 +5,5 @@
 
 mod flow;
 mod retries;
+mod sessions;
 mod world;

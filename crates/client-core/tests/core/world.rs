@@ -32,7 +32,8 @@ pub struct World {
 impl World {
     /// Two nodes, the first of which serves everything.
     pub fn new() -> Self {
-        Self::with(Config { seeds: vec![address(0)], window: 100_000, ..Config::default() })
+        let seeds = vec![address(0)];
+        Self::with(Config { seeds, window: 100_000, sessions: false, ..Config::default() })
     }
 
     pub fn with(config: Config) -> Self {
@@ -59,7 +60,17 @@ impl World {
 
     /// The same, with both connections welcomed and the map told.
     pub fn ready() -> Self {
-        let mut world = Self::new();
+        Self::new().made_ready()
+    }
+
+    /// The same, of a client whose writes have names.
+    pub fn with_sessions() -> Self {
+        let seeds = vec![address(0)];
+        Self::with(Config { seeds, window: 100_000, ..Config::default() }).made_ready()
+    }
+
+    fn made_ready(self) -> Self {
+        let mut world = self;
         let id = world.get("first");
         world.settle();
         world.welcome(0);

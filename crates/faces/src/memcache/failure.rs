@@ -151,8 +151,8 @@ impl From<Failure> for FailureCode {
             Failure::OutOfMemory => Self::OutOfMemory,
             // Nothing of it can be read, and another try gets another id.
             Failure::Busy | Failure::NotOpen | Failure::Replaced => Self::Busy,
-            // A wrong primary is for the node to sort out; should one get here, nothing was done.
-            Failure::Unavailable | Failure::WrongPrimary => Self::Unavailable,
+            // A wrong primary is for the node to sort out, and nobody here has a session; should one get here, nothing was done.
+            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => Self::Unavailable,
             Failure::Lost => Self::Lost,
             Failure::Unknown => Self::Unknown,
             Failure::Corrupt => Self::Corrupt,

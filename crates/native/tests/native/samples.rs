@@ -7,11 +7,20 @@ use native::{
     Window,
 };
 use types::op::{Direction, Key, StoreMode};
-use types::{ClusterId, GroupId, NamespaceId, NodeId, PoolId, RoleIndex, Slot};
+use types::{ClientSession, ClusterId, GroupId, NamespaceId, NodeId, Once, PoolId, RoleIndex, Slot};
 
 fn request(id: u64, namespace: u32, key: &'static str, ask: Ask) -> FromClient {
     let key = Key::of(NamespaceId(namespace), Bytes::from_static(key.as_bytes())).unwrap();
-    FromClient::Request(id, Box::new(Request { key, deadline_ms: 500, ask }))
+    FromClient::Request(id, Box::new(Request { key, deadline_ms: 500, once: None, ask }))
+}
+
+/// The same under a name, once more.
+fn once(mut request: FromClient) -> FromClient {
+    if let FromClient::Request(_, request) = &mut request {
+        let session = ClientSession(4711);
+        request.once = Some(Once { session, sequence: 9, behind: 2, again: true });
+    }
+    request
 }
 
 fn store(content: Content, compare: Option<u64>) -> Ask {
@@ -37,6 +46,8 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("touch", request(10, 0, "k", Ask::Touch { ttl: 60 })),
         ("stat", request(11, 0, "k", Ask::Stat)),
         ("locate", request(12, 0, "k", Ask::Locate)),
+        ("session", request(13, 0, "n", Ask::Session)),
+        ("incr-once", once(request(14, 0, "n", up(None)))),
         ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
         ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
         ("cancel", FromClient::Cancel(6)),
@@ -103,6 +114,7 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         ("stored", answer(4, Answer::Stored(259))),
         ("number", answer(8, Answer::Number(17, 260))),
         ("about", answer(11, Answer::About(about))),
+        ("session-begun", answer(13, Answer::Session(ClientSession(4711)))),
         ("places", answer(12, Answer::Places(places()))),
         ("unknown", answer(13, Answer::Just(Code::Unknown))),
         ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),

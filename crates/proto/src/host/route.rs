@@ -1,7 +1,8 @@
 //! From a key to the primary that serves it, here or elsewhere, through failures.
 //!
 //! A request that has not reached a primary waits for one, up to its deadline. One that may have reached a primary
-//! which is then lost is sent again only if doing it twice is harmless; else its outcome is unknown, and that is said.
+//! which is then lost is sent again only if doing it twice is harmless, or if it has a name under which it is done once; else its
+//! outcome is unknown, and that is said.
 
 use types::op::{Failure, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
@@ -45,6 +46,14 @@ impl Host {
         if let Some(outcome) = done {
             self.around.out().reply(reply, outcome);
         }
+    }
+
+    /// Routes a request anew that may have been done.
+    fn route_again(&mut self, now: Now, member: MemberId, mut pending: Pending) {
+        if let Some(once) = &mut pending.request.once {
+            once.again = true;
+        }
+        self.route_anew(now, Some(member), pending);
     }
 
     /// Where a request goes: by its key, or to all of `member` if it has none.
@@ -119,6 +128,10 @@ impl Host {
             if let Some(busy) = self.routes.wait(&self.around.config().limits, Some(member), pending) {
                 self.around.out().reply(reply, busy);
             }
+        } else if answer.outcome == Outcome::Failed(Failure::Unknown) && may_ask_again(&pending.request) {
+            // That primary does not know; the next one does.
+            self.fetch_view(now, member.group);
+            self.route_again(now, member, pending);
         } else {
             let (kind, out) = (pending.request.op.kind(), self.around.out());
             out.latencies.network.record(kind, sent, now.time);
@@ -129,8 +142,8 @@ impl Host {
     /// Forwards whose host can no longer be expected to answer: again if harmless, else unknown.
     pub(super) fn abandon_forwards(&mut self, now: Now, lost: impl Fn(&Forwarded) -> bool) {
         for Forwarded { member, pending, .. } in self.routes.take_forwarded(lost) {
-            if is_repeatable(&pending.request.op) {
-                self.route_anew(now, Some(member), pending);
+            if is_repeatable(&pending.request.op) || pending.request.once.is_some() {
+                self.route_again(now, member, pending);
             } else {
                 self.around.out().reply(pending.reply, Outcome::Failed(Failure::Unknown));
             }
@@ -177,4 +190,9 @@ impl Host {
             self.route_anew(now, member, pending);
         }
     }
+}
+
+/// Whether this host asks again what became of a write: once, and then its client decides.
+fn may_ask_again(request: &Request) -> bool {
+    request.once.is_some() && !request.comes_again()
 }

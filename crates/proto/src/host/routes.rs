@@ -85,7 +85,7 @@ impl Routes {
     /// The message that takes a request to another host, which is waited for from now on; the answer if too many are.
     pub(super) fn forward(&mut self, limits: &Limits, forwarded: Forwarded) -> Result<PeerMessage, Outcome> {
         if self.forwarded.len() >= limits.forwarded_requests {
-            return Err(Outcome::Failed(Failure::Busy));
+            return Err(forwarded.pending.request.in_all(Outcome::Failed(Failure::Busy)));
         }
         let id = self.next_id;
         self.next_id += 1;
@@ -104,7 +104,7 @@ impl Routes {
         pending: Pending,
     ) -> Option<Outcome> {
         if self.unrouted.len() >= limits.parked_requests {
-            return Some(Outcome::Failed(Failure::Busy));
+            return Some(pending.request.in_all(Outcome::Failed(Failure::Busy)));
         }
         self.next_deadline = self.next_deadline.min(pending.deadline);
         self.unrouted.push_back((member, pending));
@@ -144,10 +144,11 @@ impl Routes {
     }
 
     /// Takes those whose deadline has passed, with what is said of them.
-    pub(super) fn take_late(&mut self, now: Time) -> Vec<(ReplyTo, Failure)> {
+    pub(super) fn take_late(&mut self, now: Time) -> Vec<(ReplyTo, Outcome)> {
         let failure = |pending: &Pending| {
             // The other host may have done it, and only its answer be missing.
-            if is_repeatable(&pending.request.op) { Failure::Unavailable } else { Failure::Unknown }
+            let is_harmless = is_repeatable(&pending.request.op);
+            Outcome::Failed(if is_harmless { Failure::Unavailable } else { Failure::Unknown })
         };
         let forwarded = self.take_forwarded(|forwarded| forwarded.pending.deadline <= now).into_iter();
         let mut late: Vec<_> =
@@ -156,7 +157,7 @@ impl Routes {
             let in_time = pending.deadline > now;
             if !in_time {
                 // Nobody was sent it, so nothing was done.
-                late.push((pending.reply, Failure::Unavailable));
+                late.push((pending.reply, pending.request.in_all(Outcome::Failed(Failure::Unavailable))));
             }
             in_time
         });

@@ -70,6 +70,10 @@ pub struct HostStats {
     pub scrub: ScrubProgress,
     /// Messages of peers that cannot be ([`crate::Impossible`]). Each has cost its sender the link.
     pub impossible_messages: u64,
+    /// Sessions of clients at this host's primaries, and results of their writes that are kept.
+    pub client_sessions: u64,
+    /// See [`Self::client_sessions`].
+    pub write_results: u64,
     /// Values in chunks.
     pub objects: ObjectStats,
 }
@@ -88,7 +92,9 @@ impl HostStats {
         match op {
             Op::Get(_) | Op::Debug => self.reads += 1,
             Op::Store(_) => self.stores += 1,
-            Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) => self.changes += 1,
+            Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) | Op::Session => {
+                self.changes += 1;
+            }
         }
     }
 
@@ -127,6 +133,8 @@ impl HostStats {
             self.released_extents += counted.released_extents;
             self.objects.open_ids += counted.open_ids;
             self.objects.pins += counted.pins;
+            self.client_sessions += counted.client_sessions;
+            self.write_results += counted.write_results;
             self.rebuilt_bytes += counted.rebuilt_bytes;
             self.to_rebuild_bytes += counted.untaught_bytes;
             if let Some(store) = primary.store() {

@@ -1,7 +1,6 @@
 //! What a host does when time has passed, beside its primaries, and when it wants to be asked.
 
 use types::Time;
-use types::op::Outcome;
 
 use super::Host;
 use crate::Now;
@@ -54,8 +53,8 @@ impl Host {
                 self.streams(now).scrub();
             }
             Timer::Requests => {
-                for (reply, failure) in self.routes.take_late(now.time) {
-                    self.around.out().reply(reply, Outcome::Failed(failure));
+                for (reply, outcome) in self.routes.take_late(now.time) {
+                    self.around.out().reply(reply, outcome);
                 }
             }
             Timer::Routes => self.reroute(now),

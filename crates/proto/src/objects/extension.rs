@@ -138,7 +138,8 @@ impl Transfers {
         let member = scope.views.locate(pending.request.key_bytes()).member;
         let (is_full, owner) = (self.extensions.all.len() >= scope.limits().uploads, member);
         let Some(owner) = owner.filter(|_| !is_full) else {
-            return scope.around.out().reply(pending.reply, Outcome::Failed(Failure::Busy));
+            let outcome = pending.request.in_all(Outcome::Failed(Failure::Busy));
+            return scope.around.out().reply(pending.reply, outcome);
         };
         self.extensions.started += 1;
         let id = ExtensionId(self.extensions.started);
@@ -193,7 +194,7 @@ impl Transfers {
         let Some(one) = self.extensions.all.get_mut(&id) else { return };
         one.asking = true;
         let get = Get { bump: Bump::Silent, ..Get::default() };
-        let request = Request { op: Op::Get(get), ..one.pending.request.clone() };
+        let request = Request { key: one.pending.request.key.clone(), op: Op::Get(get), once: None };
         let (stream, owner, hash) = (Some(StreamId::Extension(id)), one.owner, one.hash());
         wanted.requests.push(OwnerRequest { stream, owner, hash, request });
     }
@@ -244,7 +245,8 @@ impl Transfers {
         let mode = store.mode;
         let store = Store { value: Bytes::new(), compare: Some(view.version), ..store };
         let chunk_len = scope.chunk_len(key.namespace());
-        let new = NewUpload { key: key.clone(), store, len, chunk_len };
+        let once = one.pending.request.once.as_deref().copied();
+        let new = NewUpload { key: key.clone(), store, len, chunk_len, once };
         let begun = match refused {
             Some(outcome) => Err(outcome),
             None => {
@@ -396,6 +398,7 @@ impl Transfers {
     ) {
         self.drop_streams(id, wanted);
         if let Some(one) = self.extensions.remove(id) {
+            let outcome = one.pending.request.in_all(outcome);
             scope.around.out().reply(one.pending.reply, outcome);
         }
     }

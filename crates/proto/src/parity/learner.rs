@@ -229,8 +229,8 @@ impl Learner {
                 stream.resume(learn.term);
                 Ok(())
             }
-            LearnPart::Begin { cohorts, classes } if is_first && wants_all => {
-                let replica = Replica::at_begin(budget.clone(), classes, cohorts);
+            LearnPart::Begin { rows, classes } if is_first && wants_all => {
+                let replica = Replica::at_begin(budget.clone(), classes, rows);
                 stream.begin(learn.term, learn.tag, replica.map_err(|_| Unfit::Broken)?);
                 Ok(())
             }

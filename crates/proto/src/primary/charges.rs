@@ -85,7 +85,12 @@ impl Charges {
                 | IndexOp::Replace { cohort, .. }
                 | IndexOp::Remove { cohort, .. } => cohort.namespace(),
                 IndexOp::Flush { namespace } => namespace,
-                IndexOp::Assign { .. } | IndexOp::FlushAt { .. } => continue,
+                IndexOp::Assign { .. }
+                | IndexOp::FlushAt { .. }
+                | IndexOp::SessionBegins { .. }
+                | IndexOp::SessionEnds { .. }
+                | IndexOp::WriteDone { .. }
+                | IndexOp::WriteCounted { .. } => continue,
             };
             if let Some(row) = self.row(namespace) {
                 row.refresh(cohorts);

@@ -90,6 +90,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
             unreachable!("these are about no item and are taken before")
         }
         Op::Flush(_) => unreachable!("a flush has no key and is taken before"),
+        Op::Session => unreachable!("a session is about no item and is taken before"),
     }
 }
 
@@ -139,6 +140,15 @@ fn decide_commit(key: &[u8], commit: &Commit, current: Option<Current<'_>>, cont
     }
 }
 
+/// Whether a refusal is the last word: whoever makes a value longer that lies in chunks tries again.
+pub(super) fn is_final(op: &Op) -> bool {
+    match op {
+        Op::Object(ObjectOp::Begin(condition)) => !is_extension(condition.mode),
+        Op::Object(ObjectOp::Commit(commit)) => !is_extension(commit.store.mode),
+        _ => true,
+    }
+}
+
 fn is_extension(mode: StoreMode) -> bool {
     matches!(mode, StoreMode::Append | StoreMode::Prepend)
 }
@@ -174,14 +184,21 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.touch.is_none() && get.vivify.is_none() && get.claim == Claim::Never,
         Op::Debug => true,
-        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) => false,
+        Op::Store(_)
+        | Op::Delete(_)
+        | Op::Arith(_)
+        | Op::Touch(_)
+        | Op::Flush(_)
+        | Op::Object(_)
+        | Op::Session => false,
     }
 }
 
 /// Whether a request that may have been lost on its way can be sent again without being done twice.
 pub(crate) fn is_repeatable(op: &Op) -> bool {
     match op {
-        Op::Debug => true,
+        // A session that nobody knows of ends by itself.
+        Op::Debug | Op::Session => true,
         Op::Get(_) => is_plain_read(op),
         // An id that nobody knows of ends by itself; a Commit counts once.
         Op::Object(object) => !matches!(object, ObjectOp::Commit(_)),
@@ -501,7 +518,13 @@ pub(super) fn counts(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.bump == Bump::Count,
         Op::Touch(_) => true,
-        Op::Store(_) | Op::Delete(_) | Op::Arith(_) | Op::Debug | Op::Flush(_) | Op::Object(_) => false,
+        Op::Store(_)
+        | Op::Delete(_)
+        | Op::Arith(_)
+        | Op::Debug
+        | Op::Flush(_)
+        | Op::Object(_)
+        | Op::Session => false,
     }
 }
 

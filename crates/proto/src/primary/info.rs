@@ -42,6 +42,9 @@ pub(crate) struct PrimaryStats {
     /// Ids of objects that may be committed, and readers of objects.
     pub open_ids: u64,
     pub pins: u64,
+    /// Sessions of clients, and results of their writes that are kept.
+    pub client_sessions: u64,
+    pub write_results: u64,
 }
 
 /// Where a primary's memory is, besides its store.

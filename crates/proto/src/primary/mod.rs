@@ -20,6 +20,7 @@
 //! | `waiting` | requests that wait |
 //! | `wall` | when an item has expired |
 //! | `objects` | ids of objects that may be committed, and who reads them |
+//! | `sessions` | writes that are done once |
 //! | `charges` | what namespaces with a quota take of the node's shares |
 //!
 //! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
@@ -39,6 +40,7 @@ mod phase;
 mod release;
 mod repair;
 mod request;
+mod sessions;
 mod space;
 mod stream;
 mod takeover;
@@ -73,6 +75,7 @@ use parities::Parities;
 use phase::Phase;
 use release::Release;
 use repair::{Repair, Site};
+use sessions::Sessions;
 use space::Space;
 use stream::SendStream;
 use takeover::Taking;
@@ -97,6 +100,7 @@ pub(crate) struct Primary {
     wall: Wall,
     charges: Charges,
     objects: Objects,
+    sessions: Sessions,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
     /// When what is done now and then was done last.
@@ -171,6 +175,7 @@ impl Primary {
             wall: Wall::new(core.rules()),
             charges: Charges::default(),
             objects: Objects::default(),
+            sessions: Sessions::starting_after(start),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
@@ -217,6 +222,8 @@ impl Primary {
             untaught_bytes: self.store().map_or(0, untaught),
             open_ids: self.objects.open_count() as u64,
             pins: self.objects.pin_count() as u64,
+            client_sessions: self.store().map_or(0, |store| store.replica().sessions().len() as u64),
+            write_results: self.store().map_or(0, |store| store.replica().sessions().result_count() as u64),
         }
     }
 
@@ -226,7 +233,8 @@ impl Primary {
             repair_bytes: self.repair.memory_bytes(),
             queue_bytes: self.waiting.memory_bytes()
                 + self.stream.keys_memory_bytes()
-                + self.objects.memory_bytes(),
+                + self.objects.memory_bytes()
+                + self.sessions.memory_bytes(),
         }
     }
 
@@ -248,6 +256,7 @@ impl Primary {
         self.release.check_invariants(&self.stream);
         self.wall.check_invariants();
         self.objects.check_invariants();
+        self.sessions.check_invariants();
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
         let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
         assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");

@@ -2,11 +2,12 @@
 
 use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
 use types::op::{Failure, ObjectOp, Op, Outcome};
-use types::{Addr, KeyHash, Namespace, NamespaceId, Time};
+use types::{Addr, ClientSession, IndexOp, KeyHash, Namespace, NamespaceId, Time, WriteResult};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
 use super::objects::{Kept, ObjectEffects};
+use super::sessions::{Known, Sessions};
 use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
@@ -73,7 +74,7 @@ impl Primary {
             Attempt::Answer(outcome) => return Some(outcome),
             Attempt::Logged => {}
             Attempt::Wait(_) if self.waiting.len() >= context.limits.parked_requests => {
-                return Some(Outcome::Failed(Failure::Busy));
+                return Some(pending.request.in_all(Outcome::Failed(Failure::Busy)));
             }
             Attempt::Wait(wait) => self.park(context, wait, pending.clone()),
         }
@@ -166,11 +167,59 @@ impl Primary {
         if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
         }
+        if matches!(pending.request.op, Op::Session) {
+            return self.begin_session(context, pending);
+        }
+        if pending.request.once.is_some() {
+            return self.attempt_once(context, pending);
+        }
+        self.attempt_undone(context, pending)
+    }
+
+    /// A write that has a name: first of all it is asked whether it was done.
+    #[cold]
+    fn attempt_once(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+        let once = pending.request.once.as_deref().expect("the caller has looked");
+        let known = self.sessions.look_up(context, self.phase.serving(), self.stream.committed(), once);
+        let attempt = match known {
+            Known::Nothing => self.attempt_undone(context, pending),
+            Known::Answer(outcome) => return Attempt::Answer(outcome),
+            Known::OnItsWay(seq, outcome) => match self.stream.answer_with(seq, pending.reply, outcome) {
+                Ok(()) => return Attempt::Logged,
+                Err(outcome) => return Attempt::Answer(outcome),
+            },
+        };
+        match attempt {
+            Attempt::Answer(outcome) => Attempt::Answer(pending.request.in_all(outcome)),
+            Attempt::Logged => {
+                self.stream.newest_record().into_iter().for_each(|record| self.sessions.note_logged(record));
+                Attempt::Logged
+            }
+            Attempt::Wait(wait) => Attempt::Wait(wait),
+        }
+    }
+
+    /// A session begins.
+    fn begin_session(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+        let store = self.phase.serving_mut();
+        if !Sessions::may_begin(context, store) {
+            return Attempt::failed(Failure::Busy);
+        }
+        let session = ClientSession(self.stream.last().next().0);
+        let mut draft = Draft::answering(pending, Outcome::Session(session));
+        draft.ops.push(IndexOp::SessionBegins { session });
+        self.stream.append(context, store, draft);
+        Attempt::Logged
+    }
+
+    /// What is to be done now, if nothing of it was.
+    fn attempt_undone(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         if let Op::Object(op) = &pending.request.op
             && let Some(outcome) = self.objects.attend(context, &self.core, op)
         {
             return Attempt::Answer(outcome);
         }
+        let key = pending.request.key_bytes();
         match self.stream.newest(self.phase.serving(), pending.hash, key) {
             Ok(newest) => self.attempt_change(context, pending, &newest),
             Err(unknown) => unknown.into(),
@@ -289,12 +338,15 @@ impl Primary {
     /// An answer that changes nothing: at once, or when the record that it rests on is committed.
     fn answer(
         &mut self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         pending: &Pending,
         newest: &Newest,
         outcome: Outcome,
     ) -> Attempt {
         let mut outcome = outcome;
+        if pending.request.comes_again() && self.keep_refusal(context, pending, &outcome) {
+            return Attempt::Logged;
+        }
         if let Some(seq) = newest.rests_on {
             match self.stream.answer_with(seq, pending.reply, outcome) {
                 // To answer now would tell of what is not committed, and may still be lost.
@@ -308,6 +360,19 @@ impl Primary {
             store.bump(addr, context.now.unix);
         }
         Attempt::Answer(outcome)
+    }
+
+    /// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether
+    /// there is one.
+    fn keep_refusal(&mut self, context: &mut Context<'_>, pending: &Pending, outcome: &Outcome) -> bool {
+        let is_kept = context.rules.sessions().refusals_are_kept()
+            && WriteResult::of(outcome).is_some()
+            && execute::is_final(&pending.request.op);
+        if is_kept {
+            let draft = Draft::answering(pending, outcome.clone());
+            self.stream.append(context, self.phase.serving_mut(), draft);
+        }
+        is_kept
     }
 
     /// A whole new item, into a slot of its own.

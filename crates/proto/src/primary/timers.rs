@@ -111,7 +111,8 @@ impl Primary {
             Timer::Serving => {}
             Timer::Requests => {
                 for pending in self.waiting.take_expired(now) {
-                    context.reply(pending.reply, Outcome::Failed(Failure::Unavailable));
+                    let outcome = pending.request.in_all(Outcome::Failed(Failure::Unavailable));
+                    context.reply(pending.reply, outcome);
                 }
                 self.stream.expire_answers(context);
             }
@@ -184,6 +185,7 @@ impl Primary {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);
             let wall = self.wall.at(context.now.unix);
+            self.sessions.expire(context, store, &mut self.stream);
             self.space.crawl(context, store, &mut self.stream, wall);
             self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }

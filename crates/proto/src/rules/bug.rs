@@ -115,11 +115,23 @@ pub enum Bug {
     GraphWithoutRoom,
     /// Graphs for repair take the memory that is kept for readers.
     ReadersRoomTaken,
+    /// A primary does a write again that was done.
+    RetryDoneAnew,
+    /// What came of a write is dropped when a later one of its session is done.
+    ResultDroppedEarly,
+    /// A stand-in does not know what came of writes before its time.
+    ResultsForgottenAtTakeover,
+    /// A primary does a write again that is on its way.
+    RetryBesideItself,
+    /// A write that comes again and changes nothing leaves no trace: the first copy of it may still come, and be done.
+    RefusalNotKept,
+    /// A learner is not told of sessions, and of what came of their writes.
+    SessionsNotLearned,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 62] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -176,5 +188,11 @@ impl Bug {
         Self::NamedIsEvicted,
         Self::GraphWithoutRoom,
         Self::ReadersRoomTaken,
+        Self::RetryDoneAnew,
+        Self::ResultDroppedEarly,
+        Self::ResultsForgottenAtTakeover,
+        Self::RetryBesideItself,
+        Self::RefusalNotKept,
+        Self::SessionsNotLearned,
     ];
 }

@@ -15,7 +15,7 @@ fn set_until(key: &str, expiry: u32) -> Request {
 
 fn touch(key: &str) -> Request {
     let op = Op::Touch(Expiry::Never);
-    Request { key: types::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(), op }
+    Request { key: types::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(), op, once: None }
 }
 
 impl Cluster {

@@ -111,7 +111,7 @@ fn is_learned(actions: &[Action]) -> bool {
 }
 
 fn begin() -> LearnPart {
-    LearnPart::Begin { cohorts: Bytes::new(), classes: Bytes::new() }
+    LearnPart::Begin { rows: Bytes::new(), classes: Bytes::new() }
 }
 
 /// The set of the first run beyond the area.
@@ -162,7 +162,7 @@ fn an_unknown_run_class_makes_the_learner_start_again() {
     let mut pair = Pair::new(64 << 20);
     let first = pair.asked().unwrap();
     let classes = Bytes::from_static(&[0xee]);
-    let part = LearnPart::Begin { cohorts: Bytes::new(), classes };
+    let part = LearnPart::Begin { rows: Bytes::new(), classes };
     assert!(!is_learned(&pair.learn(first, 0, 0, part)));
     assert_eq!(pair.asked(), Some(Lesson { attempt: 1, ..first }));
 }

@@ -48,7 +48,7 @@ impl Cluster {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
         let key = key_of(key);
-        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len };
+        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len, once: None };
         let place = host.locate(&key);
         let upload = host.streams(now).begin_upload(token, place, new).unwrap();
         (token, upload)

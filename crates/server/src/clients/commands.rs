@@ -503,6 +503,7 @@ fn access_of(op: &Op) -> Access {
         | Op::Arith(_)
         | Op::Touch(_)
         | Op::Flush(_)
-        | Op::Object(_) => Access::Write,
+        | Op::Object(_)
+        | Op::Session => Access::Write,
     }
 }

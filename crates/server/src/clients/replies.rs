@@ -479,6 +479,7 @@ fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) 
         | Outcome::Number(..)
         | Outcome::Begun(_)
         | Outcome::Noted
+        | Outcome::Session(_)
         | Outcome::Flushed => None,
     }
 }
@@ -527,6 +528,7 @@ impl Print {
             | Outcome::Number(..)
             | Outcome::Begun(_)
             | Outcome::Noted
+            | Outcome::Session(_)
             | Outcome::Flushed => *done = true,
         }
         *left -= 1;
@@ -554,6 +556,7 @@ fn held_by(outcome: &Outcome) -> usize {
             | Outcome::Deleted
             | Outcome::Begun(_)
             | Outcome::Noted
+            | Outcome::Session(_)
             | Outcome::Flushed
             | Outcome::Failed(_) => 0,
         }

@@ -64,7 +64,7 @@ impl Connection {
         (key, store): (Key, Store),
     ) -> Option<News> {
         let chunk_len = worker.object_policy(key.namespace()).chunk_bytes;
-        let new = NewUpload { key, store, len: upload.left, chunk_len };
+        let new = NewUpload { key, store, len: upload.left, chunk_len, once: None };
         let asker = self.stream_asker(worker, upload.slot);
         worker.order(now, upload.shard, asker, Order::Upload(place, Box::new(new)))
     }

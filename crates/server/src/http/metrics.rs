@@ -79,6 +79,9 @@ metrics! {
         counter gestalt_refused_writes_total "Writes refused by primaries for want of room." = sum(all, |host| host.refused_writes);
         counter gestalt_released_extents_total "Extents of 1 MiB that data roles have given back."
             = sum(all, |host| host.released_extents);
+        gauge gestalt_client_sessions "Sessions of native clients at primaries of this node." = sum(all, |host| host.client_sessions);
+        gauge gestalt_write_results "Results of writes under sessions that are kept for clients that may ask again."
+            = sum(all, |host| host.write_results);
         gauge gestalt_absent_pages "Pages that are still to be repaired." = sum(all, |host| host.absent_pages);
         counter gestalt_rebuilt_bytes_total "Bytes that were repaired, or taught to new parities." = sum(all, |host| host.rebuilt_bytes);
         gauge gestalt_to_rebuild_bytes "Bytes that are still to be repaired or taught." = sum(all, |host| host.to_rebuild_bytes);

@@ -190,7 +190,12 @@ impl Counters {
             }
             OpKind::Touch => self.cmd_touch.inc(),
             OpKind::FlushAll => self.cmd_flush.inc(),
-            OpKind::Delete | OpKind::Incr | OpKind::Decr | OpKind::Debug | OpKind::Object => (),
+            OpKind::Delete
+            | OpKind::Incr
+            | OpKind::Decr
+            | OpKind::Debug
+            | OpKind::Object
+            | OpKind::Session => (),
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas => {
                 self.cmd_set.inc();
             }
@@ -229,7 +234,7 @@ impl Counters {
             OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
             // memcached counts no outcomes of these, only that they came (`count_command`).
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
-            OpKind::FlushAll | OpKind::Debug | OpKind::Object => (),
+            OpKind::FlushAll | OpKind::Debug | OpKind::Object | OpKind::Session => (),
         }
     }
 
@@ -240,7 +245,9 @@ impl Counters {
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),
             Failure::Busy | Failure::NotOpen | Failure::Replaced => self.failed_busy.inc(),
-            Failure::Unavailable | Failure::WrongPrimary => self.failed_unavailable.inc(),
+            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => {
+                self.failed_unavailable.inc()
+            }
             Failure::Lost => self.failed_lost.inc(),
             Failure::Unknown => self.failed_unknown.inc(),
             Failure::Corrupt => self.failed_corrupt.inc(),

@@ -60,7 +60,7 @@ impl Native {
         let key = Key::new(Bytes::copy_from_slice(key.as_bytes())).expect("a key");
         let id = self.next_id;
         self.next_id += 1;
-        self.say(&FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, ask })));
+        self.say(&FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once: None, ask })));
         id
     }
 
@@ -485,7 +485,7 @@ fn who_does_not_read_or_grants_nothing_or_sends_half_is_closed_in_time() {
     for id in 1..=1000 {
         let key = Key::new(Bytes::from_static(b"k")).unwrap();
         let ask = Ask::Get(GetAsk { window: u32::MAX, ..GetAsk::default() });
-        Request { key, deadline_ms: 0, ask }.put(id, &mut flood);
+        Request { key, deadline_ms: 0, once: None, ask }.put(id, &mut flood);
     }
     let _ = greedy.stream.write_all(&flood);
     eventually("closed", || {
@@ -522,7 +522,7 @@ fn a_request_whose_deadline_has_passed_is_not_begun() {
     FromClient::Hello(Hello::default()).put(&mut bytes);
     for (id, deadline_ms) in [(1, 0), (2, 1)] {
         let key = Key::new(Bytes::from_static(b"k")).unwrap();
-        Request { key, deadline_ms, ask: set(b"v") }.put(id, &mut bytes);
+        Request { key, deadline_ms, once: None, ask: set(b"v") }.put(id, &mut bytes);
     }
     client.stream.write_all(&bytes).unwrap();
     assert!(matches!(client.hear(), Some(FromServer::Welcome(_))));
@@ -555,7 +555,8 @@ fn no_frames_of_any_kind_end_a_node() {
         let mut bytes = Vec::new();
         for id in 1..20 {
             let key = Key::new(Bytes::from(format!("k{}", random(4)))).expect("a key");
-            Request { key, deadline_ms: 0, ask: asks[random(asks.len())].clone() }.put(id, &mut bytes);
+            Request { key, deadline_ms: 0, once: None, ask: asks[random(asks.len())].clone() }
+                .put(id, &mut bytes);
             let about = 1 + random(20) as u64;
             match random(4) {
                 0 => FromClient::Window(Window { id: about, bytes: random(1 << 20) as u32 }).put(&mut bytes),

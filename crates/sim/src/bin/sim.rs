@@ -68,6 +68,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Codes,
         Focus::Objects,
         Focus::Graphs,
+        Focus::Sessions,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");

@@ -7,6 +7,7 @@ use types::op::{
 };
 use types::{ClusterId, ClusterMap, KeyHash, MemberId, NamespaceId, UnixSeconds, split_key};
 
+use super::sessions::Named;
 use crate::options::{Options, Verb};
 use crate::oracle::Fate;
 
@@ -31,6 +32,8 @@ pub(crate) struct Client {
     pub seen: Vec<u64>,
     /// Calls it has begun.
     pub begun: u64,
+    /// The call that it makes again next.
+    pub again: Option<Named>,
 }
 
 /// Client number of calls that no client made: those of stories and of final reads.
@@ -44,9 +47,16 @@ pub(crate) struct Ask {
     /// Of a flush: any key of the data role.
     pub key: usize,
     pub op: Op,
+    /// The name under which it is asked.
+    pub named: Option<Named>,
 }
 
 impl Ask {
+    /// Of nobody in particular, under no name.
+    pub(crate) fn plain(node: usize, key: usize, op: Op) -> Self {
+        Self { client: NOBODY, node, key, op, named: None }
+    }
+
     /// Whether it changes nothing, not even the expiry.
     pub(crate) fn is_plain_read(&self) -> bool {
         matches!(&self.op, Op::Get(get) if get.touch.is_none())
@@ -113,7 +123,7 @@ const MAX_PIECE_BYTES: usize = 16;
 
 impl Client {
     pub(crate) fn new(node: usize, keys: usize) -> Self {
-        Self { node, running: None, seen: vec![0; keys], begun: 0 }
+        Self { node, running: None, seen: vec![0; keys], begun: 0, again: None }
     }
 
     /// The next operation of client number `client` on `key`; none if the verb does not suit the key.

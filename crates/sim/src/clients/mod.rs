@@ -1,6 +1,9 @@
 //! Clients: their keys, their calls, what they are told, and whether a single memcached could have said it.
 
 pub(crate) mod calls;
+mod sessions;
+
+use std::collections::BTreeMap;
 
 use proto::Token;
 use types::op::{Failure, Flush, FlushAt, Op, Outcome, Request};
@@ -16,6 +19,7 @@ use crate::stage::book::Suspect;
 use crate::stage::brief::{brief_op, brief_outcome, outcome_number};
 use crate::stage::queue::Event;
 use calls::{Ask, Call, Client, Key, NOBODY, Subject, fate_of, key_space};
+use sessions::{Named, Sessions, is_open};
 
 /// Longest pause of a client within a burst.
 const SHORT_THINK_US: u64 = 100;
@@ -56,6 +60,9 @@ pub(crate) struct Clients {
     answers: Vec<Option<Outcome>>,
     /// Calls that clients have begun.
     begun: u32,
+    sessions: Sessions,
+    /// By token, of the calls under names that run.
+    named: BTreeMap<u32, Named>,
     stopped: bool,
 }
 
@@ -73,8 +80,14 @@ impl Clients {
     }
 
     /// No client begins anything more.
-    pub(crate) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self, stage: &mut Stage) {
         self.stopped = true;
+        let open: Vec<Named> = self.clients.iter_mut().filter_map(|client| client.again.take()).collect();
+        for named in open {
+            if let Some(Subject::Key { key, call }) = named.subject {
+                self.note_end_at(stage, AtOracle { key: usize::from(key), call }, &Fate::Unknown);
+            }
+        }
     }
 
     // --- what there is ---
@@ -141,9 +154,27 @@ impl Clients {
             client_later(stage, client);
             return None;
         }
+        if let Some(named) = self.clients[usize::from(client)].again.take() {
+            stage.book.stats.asked_again += 1;
+            return Some(Ask { client, node, key: named.key, op: named.op.clone(), named: Some(named) });
+        }
         let key = self.pick_key(stage, usize::from(client));
         let op = self.draw(stage, usize::from(client), key);
-        Some(Ask { client, node, key, op })
+        Some(self.under_a_name(stage, Ask { client, node, key, op, named: None }))
+    }
+
+    /// Where clients have sessions a write gets a name; or a session is begun in its place.
+    fn under_a_name(&mut self, stage: &Stage, ask: Ask) -> Ask {
+        if stage.options.sessions == 0 || !ask.op.can_be_done_once() {
+            return ask;
+        }
+        let member = self.keys[ask.key].member;
+        let process = usize::from(ask.client) % stage.options.sessions;
+        let Some(once) = self.sessions.name(process, member) else {
+            return Ask { op: Op::Session, ..ask };
+        };
+        let named = Named { once, tries: 0, subject: None, key: ask.key, op: ask.op.clone() };
+        Ask { named: Some(named), ..ask }
     }
 
     fn pick_key(&self, stage: &mut Stage, client: usize) -> usize {
@@ -171,9 +202,12 @@ impl Clients {
 
     /// A call begins. The result names it.
     pub(crate) fn begin(&mut self, stage: &mut Stage, nodes: &Nodes, ask: &Ask) -> u32 {
-        let subject = match ask.op {
-            Op::Flush(_) => self.flushed(stage, ask),
-            _ => Subject::Key {
+        let before = ask.named.as_ref().and_then(|named| named.subject);
+        let subject = match (before, &ask.op) {
+            // The same call as far as its key is concerned.
+            (Some(subject), _) => subject,
+            (None, Op::Flush(_)) => self.flushed(stage, ask),
+            (None, _) => Subject::Key {
                 key: ask.key as u16,
                 call: self.oracles[ask.key].invoke(ask.op.clone(), stage.least_unix()),
             },
@@ -185,6 +219,9 @@ impl Clients {
             self.answers.resize(self.calls.len(), None);
         }
         let call = (self.calls.len() - 1) as u32;
+        if let Some(named) = &ask.named {
+            self.named.insert(call, Named { subject: Some(subject), ..named.clone() });
+        }
         self.note_begin(stage, call, ask);
         if let Subject::Key { .. } = subject {
             stage.book.mix(u64::from(call) << 20 ^ key as u64 ^ (node as u64) << 60);
@@ -207,16 +244,17 @@ impl Clients {
     }
 
     fn note_begin(&self, stage: &mut Stage, call: u32, ask: &Ask) {
-        let Ask { client, node, key, ref op } = *ask;
+        let Ask { client, node, key, ref op, ref named } = *ask;
         let Key { member, bytes, .. } = &self.keys[key];
         if let Op::Flush(_) = op {
             note!(stage.book, "call {call} of client {client} at node-{node}: flush of {member}");
         } else {
             note!(
                 stage.book,
-                "call {call} of client {client} at node-{node} on \"{}\" ({member}): {}",
+                "call {call} of client {client} at node-{node} on \"{}\" ({member}): {}{}",
                 bytes.escape_ascii(),
-                brief_op(op)
+                brief_op(op),
+                named.as_ref().map(|named| format!(" as {:?}", named.once)).unwrap_or_default()
             );
         }
     }
@@ -224,9 +262,10 @@ impl Clients {
     /// What the node of a call is given.
     pub(crate) fn submission(&self, nodes: &Nodes, call: u32, ask: Ask) -> Input {
         let key = &self.keys[ask.key];
+        let once = ask.named.as_ref().map(|named| named.once);
         let (member, request) = match ask.op {
-            Op::Flush(_) => (Some(key.member), Request { key: None, op: ask.op }),
-            op => (None, request(&key.bytes, op)),
+            Op::Flush(_) => (Some(key.member), Request { key: None, op: ask.op, once: None }),
+            op => (None, request(&key.bytes, op).once(once)),
         };
         let submission = Submission { token: Token([u64::from(call), 0]), member, request };
         Input::Submit { host: nodes.host_for(ask.node, key.member.group), submission }
@@ -281,6 +320,10 @@ impl Clients {
         }
         stage.book.mix(u64::from(call) << 8 ^ outcome_number(&outcome));
         self.check_failure_is_allowed(stage, map, call, &outcome);
+        if is_open(&outcome) && self.make_again(stage, call) {
+            return;
+        }
+        self.note_session(stage, call, &outcome);
         let fate = fate_of(outcome);
         match &fate {
             Fate::Answered(_) => stage.book.stats.answered += 1,
@@ -314,11 +357,45 @@ impl Clients {
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             // A seed damages no memory; and to find the right primary is the nodes' business.
             Failure::Corrupt | Failure::WrongPrimary => false,
+            Failure::NoSession => self.named.contains_key(&call),
             _ => true,
         };
         if !allowed {
             let what = format!("call {call} ends with {failure:?} while {member} is {status:?}");
             stage.book.fail("answer", Some(Suspect::Group(member.group)), what);
+        }
+    }
+
+    /// A call may have been done or not: if it has a name its client makes it again, with another node, and waits for that. Whether it does.
+    fn make_again(&mut self, stage: &mut Stage, call: u32) -> bool {
+        if self.stopped {
+            return false;
+        }
+        let Some(again) = self.named.get(&call).and_then(|named| named.clone().again()) else { return false };
+        self.named.remove(&call);
+        let state = &mut self.calls[call as usize];
+        state.ended = true;
+        let client = state.client;
+        let state = &mut self.clients[usize::from(client)];
+        (state.running, state.again) = (None, Some(again));
+        state.node = stage.rng.clients.index(stage.options.nodes);
+        client_later(stage, client);
+        true
+    }
+
+    /// What a call says of the session that it was made under, or has begun.
+    fn note_session(&mut self, stage: &Stage, call: u32, outcome: &Outcome) {
+        let Call { client, subject, .. } = self.calls[call as usize];
+        let Subject::Key { key, .. } = subject else { return };
+        let member = self.keys[usize::from(key)].member;
+        let process = usize::from(client) % stage.options.sessions.max(1);
+        if let Outcome::Session(id) = outcome {
+            self.sessions.begin(process, member, *id);
+        }
+        let Some(named) = self.named.remove(&call) else { return };
+        self.sessions.forget(process, member, &named.once);
+        if matches!(outcome, Outcome::Failed(Failure::NoSession | Failure::Unknown)) {
+            self.sessions.end(process, member, named.once.session);
         }
     }
 
@@ -383,6 +460,10 @@ impl Clients {
             return;
         }
         note!(stage.book, "client {client} gives call {call} up");
+        if self.make_again(stage, call) {
+            return;
+        }
+        self.note_session(stage, call, &Outcome::Failed(Failure::Unknown));
         stage.book.stats.unknown += 1;
         self.note_end(stage, call, &Fate::Unknown);
         if client != NOBODY {

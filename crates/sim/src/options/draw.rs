@@ -38,6 +38,7 @@ impl Options {
             Focus::Codes => options.with_codes(rng),
             Focus::Objects => Self { focus: Focus::Objects, ..options },
             Focus::Graphs => options.with_lost_chunks(rng),
+            Focus::Sessions => options.with_sessions(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -116,6 +117,7 @@ impl Options {
             founders: nodes,
             groups,
             shards: if groups > 1 && rng.once_in(4) { 2 } else { 1 },
+            sessions: 0,
             clients: rng.range(1, 12) as usize,
             faithful: rng.percent(30),
             text_keys: rng.pick(&[1, 3, 8, 20, 60]),

@@ -226,6 +226,26 @@ impl Options {
         self.evenly_busy()
     }
 
+    /// Clients that have sessions, where roles are taken over, move, and are taught to others; some of them soon lose patience.
+    pub(super) fn with_sessions(self, rng: &mut Rng) -> Self {
+        let mut options = match rng.weighted(&[3, 3, 2, 2]) {
+            0 => self,
+            1 => self.with_double_faults(rng),
+            2 => self.with_moves(rng),
+            _ => self.with_returns(rng),
+        };
+        options.focus = Focus::Sessions;
+        options.sessions = rng.pick(&[1, 2, 2, 3]);
+        options.clients = options.clients.max(6);
+        options.number_keys = 12;
+        // By verb: what done twice shows in the key.
+        options.mix = [24, 1, 8, 8, 3, 12, 3, 8, 8, 16, 4, 2, 0];
+        options.patience_us = options.timing.node_lease_us * rng.pick(&[1, 2, 1_000_000]) / 2;
+        options.timing.session_lease_us = options.timing.node_lease_us * rng.pick(&[4, 60, 60]);
+        options.calls = options.calls.min(6_000);
+        options
+    }
+
     /// Nodes that end or are cut off together, more of them than the code can bear, and come back or not; some go on as long as
     /// they have each other.
     pub(super) fn with_losses(mut self, rng: &mut Rng) -> Self {

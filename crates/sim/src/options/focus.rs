@@ -29,6 +29,8 @@ pub enum Focus {
     Objects,
     /// Chunks of values that coding graphs make again.
     Graphs,
+    /// Writes that are made again under the same names.
+    Sessions,
 }
 
 impl fmt::Display for Focus {
@@ -46,6 +48,7 @@ impl fmt::Display for Focus {
             Self::Codes => "codes",
             Self::Objects => "objects",
             Self::Graphs => "graphs",
+            Self::Sessions => "sessions",
         })
     }
 }

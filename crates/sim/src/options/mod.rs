@@ -51,6 +51,8 @@ pub struct Options {
     pub shards: usize,
     /// Clients.
     pub clients: usize,
+    /// Processes of clients, which have sessions and make writes again under the same names; 0 = writes have no names.
+    pub sessions: usize,
     /// Whether every client stays with the keys of one data role, so that some go on while others wait.
     pub faithful: bool,
     /// Keys with any value.
@@ -154,6 +156,7 @@ impl Options {
             groups: 1,
             shards: 1,
             clients: 0,
+            sessions: 0,
             faithful: false,
             text_keys: 32 * k,
             number_keys: 0,

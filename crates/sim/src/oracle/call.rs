@@ -53,7 +53,7 @@ impl Call {
                 _ => None,
             },
             Op::Flush(_) => Some(None),
-            Op::Debug | Op::Object(_) => Some(state),
+            Op::Debug | Op::Object(_) | Op::Session => Some(state),
             Op::Store(store) => after_store(contents, call, store, state, outcome),
             Op::Arith(arith) => after_count(contents, *arith, state, outcome),
         }
@@ -149,7 +149,7 @@ fn after_count(
 
 /// Whether an operation never changes anything.
 pub(super) fn is_plain_read(op: &Op) -> bool {
-    matches!(op, Op::Get(get) if get.touch.is_none()) || matches!(op, Op::Debug)
+    matches!(op, Op::Get(get) if get.touch.is_none()) || matches!(op, Op::Debug | Op::Session)
 }
 
 /// A decimal number, possibly padded with spaces by an earlier decrement.

@@ -130,6 +130,7 @@ pub(crate) fn outcome_number(outcome: &Outcome) -> u64 {
         Outcome::Flushed => 10,
         Outcome::Begun(id) => 12 ^ id.number << 4,
         Outcome::Noted => 13,
+        Outcome::Session(session) => 14 ^ session.0 << 4,
         Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
     }
 }
@@ -348,6 +349,7 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Touch(expiry) => format!("touch {expiry:?}"),
         Op::Flush(_) => "flush".to_owned(),
         Op::Debug => "debug".to_owned(),
+        Op::Session => "session".to_owned(),
         Op::Object(op) => format!("{op:?}").to_lowercase(),
     }
 }

@@ -31,6 +31,8 @@ pub struct Stats {
     pub unknown: u64,
     /// Calls that were refused without effect.
     pub refused: u64,
+    /// Times that calls were made again under their names.
+    pub asked_again: u64,
     /// Roles that began to move because somebody wanted them to.
     pub moves: u64,
     /// Exchanges of a data role and a parity whose second step began.
@@ -106,6 +108,7 @@ impl Stats {
             (&mut self.messages, other.messages),
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
+            (&mut self.asked_again, other.asked_again),
             (&mut self.refused, other.refused),
             (&mut self.crashes, other.crashes),
             (&mut self.faults, other.faults),
@@ -149,6 +152,7 @@ impl fmt::Display for Stats {
             messages,
             answered,
             unknown,
+            asked_again,
             refused,
             crashes,
             faults,
@@ -162,7 +166,7 @@ impl fmt::Display for Stats {
         } = self;
         writeln!(
             f,
-            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused"
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again"
         )?;
         writeln!(
             f,

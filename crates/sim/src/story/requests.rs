@@ -4,7 +4,7 @@ use types::op::{Delete, Failure, Get, ItemView, Op, Outcome};
 
 use super::operations::set;
 use super::told::Story;
-use crate::clients::calls::{Ask, NOBODY};
+use crate::clients::calls::Ask;
 
 /// How often a story tries to set a key.
 const MAX_TRIES: usize = 20;
@@ -27,7 +27,7 @@ impl Story {
 
     /// Sends an operation on a key to `node`.
     pub fn ask(&mut self, node: usize, key: usize, op: Op) -> Asked {
-        let asked = Asked(self.world.call(Ask { client: NOBODY, node, key, op }));
+        let asked = Asked(self.world.call(Ask::plain(node, key, op)));
         self.look();
         asked
     }

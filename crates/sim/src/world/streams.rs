@@ -58,12 +58,13 @@ impl World {
         let (Some(key), Some(objects)) = (submission.request.key.clone(), self.stage.options.objects) else {
             return;
         };
-        let value = store.value.clone();
+        let (value, once) = (store.value.clone(), submission.request.once.as_deref().copied());
         let store = Store { value: Bytes::new(), ..store };
         let mut begun = None;
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = machine.locate(&key);
-            let new = NewUpload { key, store, len: value.len() as u64, chunk_len: objects.chunk_len };
+            let (len, chunk_len) = (value.len() as u64, objects.chunk_len);
+            let new = NewUpload { key, store, len, chunk_len, once };
             begun = Some(machine.streams(now).begin_upload(token, place, new));
         });
         match begun {

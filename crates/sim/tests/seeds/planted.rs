@@ -55,6 +55,12 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::FilledAsksNobody
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
+        Bug::RetryDoneAnew
+        | Bug::ResultDroppedEarly
+        | Bug::ResultsForgottenAtTakeover
+        | Bug::RetryBesideItself
+        | Bug::RefusalNotKept
+        | Bug::SessionsNotLearned => (Focus::Sessions, 150),
         _ => (Focus::Anything, 150),
     }
 }
@@ -195,6 +201,12 @@ planted! {
     an_owner_that_evicts_what_it_is_told_to_is_found: NamedIsEvicted;
     a_graph_that_there_is_no_memory_for_is_found: GraphWithoutRoom;
     a_repair_that_takes_what_is_kept_for_readers_is_found: ReadersRoomTaken;
+    a_write_that_is_done_anew_is_found: RetryDoneAnew;
+    a_result_that_goes_before_its_client_has_it_is_found: ResultDroppedEarly;
+    results_that_are_forgotten_at_a_takeover_are_found: ResultsForgottenAtTakeover;
+    a_write_that_is_done_beside_itself_is_found: RetryBesideItself;
+    a_refusal_that_leaves_no_trace_is_found: RefusalNotKept;
+    sessions_that_no_learner_is_told_of_are_found: SessionsNotLearned;
     an_ack_before_the_parities_have_the_record_is_found: AckBeforeParity;
     a_wrong_coefficient_is_found: WrongCoefficient;
     frames_of_a_fenced_term_that_are_accepted_are_found: StaleTermAccepted;

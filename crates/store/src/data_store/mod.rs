@@ -294,7 +294,13 @@ impl DataStore {
             }
             IndexOp::Remove { addr, .. } => slots.release(contents, addr),
             IndexOp::Flush { namespace } => self.flush(namespace),
-            IndexOp::Assign { .. } | IndexOp::Replace { .. } | IndexOp::FlushAt { .. } => {}
+            IndexOp::Assign { .. }
+            | IndexOp::Replace { .. }
+            | IndexOp::FlushAt { .. }
+            | IndexOp::SessionBegins { .. }
+            | IndexOp::SessionEnds { .. }
+            | IndexOp::WriteDone { .. }
+            | IndexOp::WriteCounted { .. } => {}
         }
         self.note_garbage(op);
         self.contents.replica_mut().apply(op);

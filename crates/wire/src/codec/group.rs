@@ -2,7 +2,7 @@
 
 use types::{
     Addr, Cohort, GroupId, IndexHash, IndexOp, MAX_AREA_BYTES, PAGE_BYTES, PageRange, Profile, RUN_BYTES,
-    RoleIndex, RunClass, Seq, Term, Time, ViewVersion,
+    ResultCode, RoleIndex, RunClass, Seq, Term, Time, ViewVersion,
 };
 
 use super::{
@@ -87,7 +87,7 @@ wire_struct!(LearnHello { lesson, applied });
 wire_struct!(Learn { lesson, term, number, tag, part });
 wire_struct!(Learned { lesson, term, number });
 wire_enum!(LearnPart {
-    0 => Begin { cohorts: cohorts, classes: classes },
+    0 => Begin { rows: rows, classes: classes },
     1 => Run { run: run, pages: pages, bytes: bytes },
     2 => Segment { segment: segment, entries: entries },
     3 => End { runs: runs },
@@ -176,6 +176,28 @@ impl Wire for IndexOp {
                 namespace.put(out);
                 at.put(out);
             }
+            Self::SessionBegins { session } => {
+                6u8.put(out);
+                session.put(out);
+            }
+            Self::SessionEnds { session } => {
+                7u8.put(out);
+                session.put(out);
+            }
+            Self::WriteDone { session, sequence, behind, code, version } => {
+                8u8.put(out);
+                session.put(out);
+                sequence.put(out);
+                behind.put(out);
+                code.put(out);
+                version.put(out);
+            }
+            Self::WriteCounted { session, sequence, number } => {
+                9u8.put(out);
+                session.put(out);
+                sequence.put(out);
+                number.put(out);
+            }
         }
     }
 
@@ -191,10 +213,33 @@ impl Wire for IndexOp {
             3 => Self::Remove { hash: Wire::take(from)?, addr: Wire::take(from)?, cohort },
             4 => Self::Flush { namespace: Wire::take(from)? },
             5 => Self::FlushAt { namespace: Wire::take(from)?, at: Wire::take(from)? },
+            6 => Self::SessionBegins { session: Wire::take(from)? },
+            7 => Self::SessionEnds { session: Wire::take(from)? },
+            8 => {
+                let (session, sequence) = (Wire::take(from)?, Wire::take(from)?);
+                let (behind, code) = (Wire::take(from)?, Wire::take(from)?);
+                Self::WriteDone { session, sequence, behind, code, version: Wire::take(from)? }
+            }
+            9 => {
+                let (session, sequence) = (Wire::take(from)?, Wire::take(from)?);
+                Self::WriteCounted { session, sequence, number: Wire::take(from)? }
+            }
             tag => return Err(BadBody::Tag(tag)),
         })
     }
 }
+
+wire_enum!(ResultCode {
+    0 => Stored {},
+    1 => Deleted {},
+    2 => Touched {},
+    3 => Number {},
+    4 => NotStored {},
+    5 => Exists {},
+    6 => NotFound {},
+    7 => NotANumber {},
+    8 => TooLarge {},
+});
 
 /// Set in the kind of an operation that names a cohort. That of the default namespace before any flush, which is most clusters' only
 /// one, is not named.

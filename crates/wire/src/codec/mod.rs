@@ -150,6 +150,13 @@ impl Reader {
         Ok(array)
     }
 
+    /// Whether the next byte is this one, which is taken then.
+    fn skip_if(&mut self, byte: u8) -> bool {
+        let is_it = self.rest.first() == Some(&byte);
+        self.rest.advance(usize::from(is_it));
+        is_it
+    }
+
     fn bytes(&mut self, len: usize) -> Result<Bytes, BadBody> {
         if len > self.rest.len() {
             return Err(BadBody::Truncated);

@@ -1,7 +1,7 @@
 //! Requests and outcomes.
 
 use bytes::Bytes;
-use types::{MAX_ITEM_KEY_BYTES, UnixSeconds};
+use types::{ClientSession, MAX_ITEM_KEY_BYTES, Once, UnixSeconds};
 
 use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
@@ -9,26 +9,36 @@ use types::op::{
     Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Unpin, Want,
 };
 
-wire_newtypes!(UnixSeconds);
+wire_newtypes!(UnixSeconds, ClientSession);
 
-/// A flush has no key, which is written as one of no bytes; everything else has one.
+/// A flush has no key, which is written as one of no bytes; everything else has one. What is done once has its name behind a number
+/// in the place of an operation's, so that what has none is written as if there were no names.
 impl Wire for Request {
     fn put(&self, out: &mut Writer<'_>) {
         out.count(self.key_bytes().len(), MAX_KEY_LEN);
         out.bytes(self.key_bytes());
+        if let Some(once) = &self.once {
+            NAMED.put(out);
+            once.put(out);
+        }
         self.op.put(out);
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let bytes = Bytes::take(from)?;
+        let once = if from.skip_if(NAMED) { Some(<Box<Once> as Wire>::take(from)?) } else { None };
         let op = Op::take(from)?;
         match op {
-            Op::Flush(_) if bytes.is_empty() => Ok(Self { key: None, op }),
+            Op::Flush(_) if bytes.is_empty() && once.is_none() => Ok(Self { key: None, op, once }),
             Op::Flush(_) => Err(BadBody::Key),
-            op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op }),
+            _ if once.is_some() && !op.can_be_done_once() => Err(BadBody::Range),
+            op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op, once }),
         }
     }
 }
+
+/// In the place of an operation's number.
+const NAMED: u8 = 0xff;
 
 const MAX_KEY_LEN: u32 = MAX_ITEM_KEY_BYTES as u32;
 
@@ -41,7 +51,9 @@ wire_enum!(Op {
     5 => Debug {},
     6 => Flush { 0: flush },
     7 => Object { 0: object },
+    8 => Session {},
 });
+wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
     0 => Begin { 0: condition },
     1 => Renew { 0: object },
@@ -92,6 +104,7 @@ wire_enum!(Outcome {
     10 => Failed { 0: failure },
     11 => Begun { 0: object },
     12 => Noted {},
+    13 => Session { 0: session },
 });
 wire_enum!(Failure {
     0 => NotANumber {},
@@ -106,6 +119,7 @@ wire_enum!(Failure {
     9 => NoNamespace {},
     10 => NotOpen {},
     11 => Replaced {},
+    12 => NoSession {},
 });
 wire_struct!(ItemView {
     value,

@@ -6,13 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use types::op::*;
 use types::{
-    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterId, ClusterMap,
-    Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant, GroupId, GroupView,
-    Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion, Learner, LossPolicy,
-    MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout, NodeLoad, NodeState,
-    ObjectPolicy, OnFinding, OnLoss, PageRange, Policy, PolicyChange, PoolSlots, Profile, QuotaReport,
-    QuotaUse, RepairSettings, RoleIndex, RoleStatus, Round, RunClass, ScrubProgress, ScrubSettings, Seq,
-    Slot, SlotRange, StopReport, Striped, Term, Time, UnixSeconds, ViewVersion,
+    Addr, AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClientSession,
+    ClusterId, ClusterMap, Cohort, DataRole, Entry, Epoch, EvictPolicy, Expectations, Former, Forming, Grant,
+    GroupId, GroupView, Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion,
+    Learner, LossPolicy, MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout,
+    NodeLoad, NodeState, ObjectPolicy, OnFinding, OnLoss, Once, PageRange, Policy, PolicyChange, PoolSlots,
+    Profile, QuotaReport, QuotaUse, RepairSettings, ResultCode, RoleIndex, RoleStatus, Round, RunClass,
+    ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Striped, Term, Time, UnixSeconds,
+    ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -154,6 +155,12 @@ impl Sample for Request {
     fn sample(from: &mut Gen) -> Self {
         match from.of() {
             Op::Flush(at) => Self::flush(at),
+            op if op.can_be_done_once() => {
+                let behind = from.below(1024) as u16;
+                let sequence = u32::from(behind) + 1 + from.below(1 << 20) as u32;
+                let once = Once { session: from.of(), sequence, behind, again: from.of() };
+                Self::on(from.of(), op).once(from.one_in(2).then_some(once))
+            }
             op => Self::on(from.of(), op),
         }
     }
@@ -510,6 +517,12 @@ choices! {
     IndexOp {
         0 Assign { run, class } 1 Insert { hash, addr, cohort } 2 Replace { hash, old, new, cohort }
         3 Remove { hash, addr, cohort } 4 Flush { namespace } 5 FlushAt { namespace, at }
+        6 SessionBegins { session } 7 SessionEnds { session } 8 WriteDone { session, sequence, behind, code, version }
+        9 WriteCounted { session, sequence, number }
+    }
+    ResultCode {
+        0 Stored {} 1 Deleted {} 2 Touched {} 3 Number {} 4 NotStored {} 5 Exists {} 6 NotFound {} 7 NotANumber {}
+        8 TooLarge {}
     }
     GroupBody {
         0 Hello { 0 } 1 Welcome { 0 } 2 Frame { 0 } 3 Ack { 0 } 4 Reject { 0 } 5 Reserve { 0 } 6 Reserved { 0 }
@@ -527,7 +540,7 @@ choices! {
         14 Quotas { 0 } 15 Chunks { 0 }
     }
     LearnPart {
-        0 Begin { cohorts, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
+        0 Begin { rows, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
         4 Resume {} 5 Gone {}
     }
     FromCoordinator {
@@ -563,7 +576,7 @@ choices! {
         6 StillThere { node, reason, way_out } 7 BadCatalog { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
-    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } }
+    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
@@ -573,11 +586,11 @@ choices! {
     Direction { 0 Increment {} 1 Decrement {} }
     Outcome {
         0 Hit { 0 } 1 Miss {} 2 Stored { 0 } 3 NotStored {} 4 Exists {} 5 NotFound {} 6 Deleted {} 7 Touched { 0 }
-        8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 } 11 Begun { 0 } 12 Noted {}
+        8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 } 11 Begun { 0 } 12 Noted {} 13 Session { 0 }
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {}
     }
 }
 

@@ -30,7 +30,7 @@ fn answer(stage: &mut Stage, node: u16, id: u64, outcome: Outcome) -> Vec<Done> 
 }
 
 fn flush() -> Request {
-    Request { key: None, op: Op::Flush(Flush { namespace: types::NamespaceId::DEFAULT, at: FlushAt::Now }) }
+    Request::flush(Flush { namespace: types::NamespaceId::DEFAULT, at: FlushAt::Now })
 }
 
 #[test]

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use types::op::{Commit, Condition, Failure, ObjectOp, Op, Outcome, Request, Store};
 use types::{
     Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId,
-    ObjectLayout, Time,
+    ObjectLayout, Once, Time,
 };
 use wire::object::{Placed, Refused};
 
@@ -46,6 +46,8 @@ pub struct NewUpload {
     pub len: u64,
     /// Longest chunk in bytes.
     pub chunk_len: u32,
+    /// The name under which it is written once.
+    pub once: Option<Once>,
 }
 
 /// The uploads of one host.
@@ -72,6 +74,7 @@ struct Upload {
     hash: KeyHash,
     owner: MemberId,
     store: Store,
+    once: Option<Once>,
     geometry: Geometry,
     groups: Vec<GroupId>,
     exceptions: Vec<Exception>,
@@ -121,13 +124,14 @@ impl Uploads {
         let upload = UploadId(self.started);
         let Store { mode, compare, invalidate, .. } = new.store;
         let begin = ObjectOp::Begin(Condition { mode, compare, invalidate });
-        let request = request_of(&new.key, begin);
+        let request = request_of(&new.key, begin).once(new.once);
         let one = Upload {
             client,
             key: new.key,
             hash,
             owner,
             store: new.store,
+            once: new.once,
             geometry,
             groups: groups_for(scope, owner, hash, geometry),
             exceptions: Vec::new(),
@@ -484,7 +488,9 @@ impl Upload {
         self.committing = true;
         let descriptor = self.descriptor(id);
         let store = self.store.clone();
-        Some(self.request(upload, ObjectOp::Commit(Box::new(Commit { descriptor, store }))))
+        let mut commit = self.request(upload, ObjectOp::Commit(Box::new(Commit { descriptor, store })));
+        commit.request = commit.request.once(self.once);
+        Some(commit)
     }
 
     fn descriptor(&self, id: ObjectId) -> Descriptor {
@@ -561,6 +567,7 @@ mod tests {
             hash: KeyHash(1),
             owner,
             store,
+            once: None,
             geometry,
             groups: vec![GroupId(0)],
             exceptions: Vec::new(),

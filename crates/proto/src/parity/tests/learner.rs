@@ -50,7 +50,7 @@ fn learn(
 }
 
 fn begin() -> LearnPart {
-    LearnPart::Begin { cohorts: Bytes::new(), classes: Bytes::copy_from_slice(&[RunClass::FREE.0]) }
+    LearnPart::Begin { rows: Bytes::new(), classes: Bytes::copy_from_slice(&[RunClass::FREE.0]) }
 }
 
 /// The first page of the first run, whose first bytes are `byte`.

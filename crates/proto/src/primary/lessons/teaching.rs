@@ -225,17 +225,20 @@ fn pages_of(part: &LearnPart) -> u32 {
 /// The first part of a lesson from nothing.
 pub(super) fn begin(rules: Rules, store: &DataStore) -> LearnPart {
     let classes = store.replica().classes().iter().map(|class| class.0).collect::<Vec<u8>>().into();
-    let cohorts = store.replica().encode_cohorts();
-    LearnPart::Begin {
-        cohorts: if rules.lessons_tell_of_cohorts() { cohorts } else { Bytes::new() },
-        classes,
+    let mut rows = Vec::new();
+    if rules.lessons_tell_of_cohorts() {
+        rows.extend_from_slice(&store.replica().encode_cohorts());
     }
+    if rules.sessions().lessons_tell_of_sessions() {
+        rows.extend_from_slice(&store.replica().encode_sessions());
+    }
+    LearnPart::Begin { rows: rows.into(), classes }
 }
 
 /// What weighs in a part.
 pub(super) fn part_bytes(part: &LearnPart) -> usize {
     match part {
-        LearnPart::Begin { cohorts, classes } => cohorts.len() + classes.len(),
+        LearnPart::Begin { rows, classes } => rows.len() + classes.len(),
         LearnPart::Run { bytes, .. } => bytes.len(),
         LearnPart::Segment { entries, .. } => entries.len(),
         LearnPart::End { runs } => runs.len(),

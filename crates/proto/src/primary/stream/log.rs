@@ -38,7 +38,7 @@ pub(super) struct Entry {
 pub(in crate::primary) enum Purpose {
     /// A client asked for this.
     Request(OpKind),
-    /// A flush was due.
+    /// A flush was due, or the end of a session.
     Schedule,
     /// Space is being made.
     Reclaim,

@@ -86,6 +86,11 @@ impl SendStream {
         self.log.records_after(self.committed)
     }
 
+    /// The newest record, unless it is committed.
+    pub(super) fn newest_record(&self) -> Option<&Record> {
+        self.log.record(self.last())
+    }
+
     /// Records after `after`, in order, committed or not.
     pub(super) fn records_after(&self, after: Seq) -> impl Iterator<Item = &Record> {
         self.log.records_after(after)

@@ -14,6 +14,7 @@ use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::charges::Charged;
 use crate::primary::objects::{ObjectEffects, descriptor_in};
+use crate::primary::sessions::ops_of;
 use crate::primary::waiting::{Pending, Wait};
 use crate::rules::Stage;
 
@@ -48,8 +49,11 @@ impl Draft {
 
     /// Whoever asked for this is told `outcome` when it commits.
     pub(in crate::primary) fn answering(pending: &Pending, outcome: Outcome) -> Self {
-        let purpose = Purpose::Request(pending.request.op.kind());
-        Self { answer: Some((pending.reply, outcome)), ..Self::of(purpose) }
+        let mut draft = Self::of(Purpose::Request(pending.request.op.kind()));
+        if let Some(once) = &pending.request.once {
+            draft.ops.extend(ops_of(once, &outcome));
+        }
+        Self { answer: Some((pending.reply, outcome)), ..draft }
     }
 
     /// So much was charged for it.

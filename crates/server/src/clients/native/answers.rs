@@ -102,6 +102,7 @@ fn answer_of(outcome: &Outcome) -> Answer {
     match outcome {
         Outcome::Stored(item) => Answer::Stored(item.version),
         Outcome::Number(number, item) => Answer::Number(*number, item.version),
+        Outcome::Session(session) => Answer::Session(*session),
         // It was asked for something else than a value.
         Outcome::Hit(_) => Answer::Just(Code::Touched),
         outcome => Answer::Just(code_of(outcome)),

@@ -9,7 +9,7 @@ use native::{
 };
 use proto::{Now, Place, Read};
 use types::op::{Arith, Bump, Delete, Expiry, Get, Key, Op, OpKind, Outcome, Store, Want};
-use types::{ClusterId, UnixSeconds};
+use types::{ClusterId, Once, UnixSeconds};
 
 use super::answers::wanted;
 use super::sendings::Source;
@@ -72,7 +72,7 @@ impl NativeConnection {
             return;
         }
         worker.counters.native_requests.inc();
-        let Request { key, deadline_ms, ask } = request;
+        let Request { key, deadline_ms, once, ask } = request;
         let waited_us = now.time.since(state.times.read);
         if deadline_ms > 0 && waited_us > u64::from(deadline_ms) * 1000 {
             return Answer::Just(Code::Late).put(id, &mut state.output);
@@ -80,11 +80,12 @@ impl NativeConnection {
         let place = worker.host.borrow().locate(&key);
         match ask {
             Ask::Get(get) if get.touch.is_none() => self.get(worker, state, now, id, (key, place, get)),
-            Ask::Store(store) => self.store(worker, state, now, id, (key, place), store),
+            Ask::Store(store) => self.store(worker, state, now, id, (key, place, once), store),
             ask => {
                 let (op, wants) = begun(ask, &key, place, now.unix);
                 state.expect(worker, now, id, op.kind(), 0, wants);
-                self.submit(worker, state, now, (id, place), types::op::Request::on(key, op));
+                let request = types::op::Request::on(key, op).once(once);
+                self.submit(worker, state, now, (id, place), request);
             }
         }
     }
@@ -125,7 +126,7 @@ impl NativeConnection {
         state: &mut State,
         now: Now,
         id: u64,
-        (key, place): (Key, Place),
+        (key, place, once): (Key, Place, Option<Once>),
         ask: StoreAsk,
     ) {
         let (len, value) = match ask.content {
@@ -155,9 +156,9 @@ impl NativeConnection {
         state.expect(worker, now, id, kind, value.len(), Wants::Code);
         worker.counters.count_command(kind);
         if streams || len != value.len() as u64 {
-            return state.uploads.add(id, (key, store, place), len, &value);
+            return state.uploads.add(id, (key, store, place, once), len, &value);
         }
-        let request = types::op::Request::on(key, Op::Store(Store { value, ..store }));
+        let request = types::op::Request::on(key, Op::Store(Store { value, ..store })).once(once);
         self.submit_counted(worker, state, now, (id, place), request);
     }
 
@@ -278,6 +279,7 @@ fn begun(ask: Ask, key: &Key, place: Place, now: UnixSeconds) -> Begun {
             (Op::Arith(Arith { direction, delta, vivify, initial, ..Arith::default() }), Wants::Code)
         }
         Ask::Touch { ttl } => (Op::Touch(expiry(ttl, now)), Wants::Code),
+        Ask::Session => (Op::Session, Wants::Code),
         Ask::Stat => (look(), Wants::About),
         Ask::Locate => (look(), Wants::Places(key.clone(), place)),
     }

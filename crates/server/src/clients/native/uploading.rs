@@ -36,7 +36,7 @@ impl NativeConnection {
         };
         upload.stage = Stage::Stream { shard, wants: None };
         let (key, store) = (upload.key.clone(), upload.store.clone());
-        let new = NewUpload { key, store, len: upload.len, chunk_len: policy.chunk_bytes };
+        let new = NewUpload { key, store, len: upload.len, chunk_len: policy.chunk_bytes, once: upload.once };
         let order = Order::Upload(upload.place, Box::new(new));
         let news = worker.order(now, shard, self.stream_asker(worker, id), order);
         self.hear_of_upload(worker, state, now, id, news);
@@ -52,8 +52,8 @@ impl NativeConnection {
                 self.hear_of_upload(worker, state, now, id, news);
             }
             Step::Store(whole) => {
-                let (key, store, place) = *whole;
-                let request = Request::on(key, Op::Store(store));
+                let (key, store, place, once) = *whole;
+                let request = Request::on(key, Op::Store(store)).once(once);
                 self.submit(worker, state, now, (id, place), request);
             }
         }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 use proto::Place;
+use types::Once;
 use types::op::{Key, Outcome, Store};
 
 use crate::limits::{NATIVE_UPLOAD_WINDOW_BYTES, NATIVE_UPLOADS};
@@ -30,6 +31,8 @@ pub(super) struct Upload {
     /// Its length in bytes.
     pub len: u64,
     pub place: Place,
+    /// The name under which it is written once.
+    pub once: Option<Once>,
     /// Bytes that have come and gone no further.
     buffer: BytesMut,
     /// Bytes that have come in all.
@@ -62,7 +65,7 @@ pub(super) enum Step {
     /// These bytes are for the host of this worker.
     Feed(u16, Bytes),
     /// All has come: this is to be stored.
-    Store(Box<(Key, Store, Place)>),
+    Store(Box<(Key, Store, Place, Option<Once>)>),
 }
 
 /// More came than was announced or granted.
@@ -85,10 +88,17 @@ impl Uploads {
     }
 
     /// One more, of which these bytes have come already.
-    pub(super) fn add(&mut self, id: u64, (key, store, place): (Key, Store, Place), len: u64, come: &[u8]) {
+    pub(super) fn add(
+        &mut self,
+        id: u64,
+        (key, store, place, once): (Key, Store, Place, Option<Once>),
+        len: u64,
+        come: &[u8],
+    ) {
         let (received, stage) = (come.len() as u64, Stage::Waiting);
         let buffer = BytesMut::from(come);
-        self.all.insert(id, Upload { key, store, len, place, buffer, received, granted: received, stage });
+        self.all
+            .insert(id, Upload { key, store, len, place, once, buffer, received, granted: received, stage });
         self.waiting.push_back(id);
     }
 
@@ -178,7 +188,7 @@ impl Upload {
             Stage::Whole if self.received < self.len => None,
             Stage::Whole => {
                 self.store.value = std::mem::take(&mut self.buffer).freeze();
-                Some(Step::Store(Box::new((self.key.clone(), self.store.clone(), self.place))))
+                Some(Step::Store(Box::new((self.key.clone(), self.store.clone(), self.place, self.once))))
             }
             Stage::Stream { shard, wants: Some(wanted) } if self.buffer.len() >= wanted => {
                 self.stage = Stage::Stream { shard, wants: None };
@@ -212,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    fn store() -> (Key, Store, Place) {
+    fn store() -> (Key, Store, Place, Option<Once>) {
         let store = Store {
             mode: StoreMode::Set,
             value: Bytes::new(),
@@ -224,7 +234,7 @@ mod tests {
             vivify: None,
         };
         let place = Place { hash: KeyHash(1), member: None, refusal: None };
-        (Key::new(Bytes::from_static(b"k")).unwrap(), store, place)
+        (Key::new(Bytes::from_static(b"k")).unwrap(), store, place, None)
     }
 
     fn begin(uploads: &mut Uploads, id: u64, len: u64, stage: Stage) {

@@ -1,0 +1,196 @@
+//! Writes that are done once: what is known of a write that has a name, and how long sessions last (docs/protocol.md, "Writes that are
+//! done once").
+//!
+//! What came of writes is in the table of the replica, by the records that did them. Here is what no record says: what is on its
+//! way, and when each session was last heard of.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use smallvec::SmallVec;
+use store::{DataStore, Written};
+use types::op::{Failure, Outcome};
+use types::{ClientSession, IndexOp, Once, Seq, Time, WriteResult};
+use wire::message::Record;
+
+use super::stream::{Draft, Purpose, SendStream};
+use crate::outbox::Context;
+
+/// Sessions that one record ends.
+const ENDS_AT_ONCE: usize = 256;
+/// Sessions are looked through so often while one lasts.
+const LOOKS_A_LEASE: u64 = 8;
+
+/// The name of a write, as the table has it.
+type Name = (ClientSession, u32);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Sessions {
+    /// When this primary has last heard of each; those of which it never has count from its own beginning.
+    heard: BTreeMap<ClientSession, Time>,
+    /// Writes whose records are not committed.
+    under_way: BTreeMap<Name, (Seq, WriteResult)>,
+    /// The same, in the order of their records.
+    order: VecDeque<(Seq, Name)>,
+    /// Sessions whose ends are not committed.
+    ending: BTreeMap<ClientSession, Seq>,
+    looked: Time,
+    /// The record after which this primary has begun.
+    start: Seq,
+}
+
+/// What becomes of a write that has a name.
+#[derive(Debug, PartialEq)]
+pub(super) enum Known {
+    /// It was not done.
+    Nothing,
+    /// This is said of it now.
+    Answer(Outcome),
+    /// The same, once this record is committed.
+    OnItsWay(Seq, Outcome),
+}
+
+impl Sessions {
+    /// Of a primary that begins after record `start`.
+    pub(super) fn starting_after(start: Seq) -> Self {
+        Self { start, ..Self::default() }
+    }
+
+    /// What is known of the write that is called `once`.
+    pub(super) fn look_up(
+        &mut self,
+        context: &Context<'_>,
+        store: &DataStore,
+        committed: Seq,
+        once: &Once,
+    ) -> Known {
+        self.forget_committed(committed);
+        let table = store.replica().sessions();
+        let mut written = table.look_up(once.session, once.sequence);
+        if self.ending.contains_key(&once.session) {
+            written = Written::NoSession;
+        }
+        if written != Written::NoSession {
+            self.heard.insert(once.session, context.now.time);
+        }
+        let rules = context.rules.sessions();
+        if let Some((seq, result)) = self.under_way.get(&(once.session, once.sequence))
+            && rules.writes_under_way_count()
+        {
+            return Known::OnItsWay(*seq, result.outcome());
+        }
+        match written {
+            // What may have been done is not done anew for that.
+            Written::NoSession if once.again => Known::Answer(Outcome::Failed(Failure::Unknown)),
+            Written::NoSession => Known::Answer(Outcome::Failed(Failure::NoSession)),
+            Written::Over => Known::Answer(Outcome::Failed(Failure::Unknown)),
+            Written::Done(result)
+                if rules.results_are_said_again(once, table.newest(once.session), self.start) =>
+            {
+                Known::Answer(result.outcome())
+            }
+            Written::Not | Written::Done(_) => {
+                let kept = table.result_count() + self.under_way.len();
+                let is_full = kept >= context.limits.write_results;
+                if is_full { Known::Answer(Outcome::Failed(Failure::Busy)) } else { Known::Nothing }
+            }
+        }
+    }
+
+    /// Whether there is room for one more.
+    pub(super) fn may_begin(context: &Context<'_>, store: &DataStore) -> bool {
+        store.replica().sessions().len() < context.limits.client_sessions
+    }
+
+    /// A write was logged: what `record` says of it is on its way.
+    pub(super) fn note_logged(&mut self, record: &Record) {
+        let mut noted: Option<(Name, WriteResult)> = None;
+        for op in &record.ops {
+            match *op {
+                IndexOp::WriteDone { session, sequence, code, version, .. } => {
+                    noted = Some(((session, sequence), WriteResult { code, version, number: 0 }));
+                }
+                IndexOp::WriteCounted { number, .. } => {
+                    if let Some((_, result)) = &mut noted {
+                        result.number = number;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some((name, result)) = noted
+            && self.under_way.insert(name, (record.seq, result)).is_none()
+        {
+            self.order.push_back((record.seq, name));
+        }
+    }
+
+    /// From here on the table has them.
+    fn forget_committed(&mut self, committed: Seq) {
+        while let Some((_, name)) = self.order.pop_front_if(|(seq, _)| *seq <= committed) {
+            self.under_way.remove(&name);
+        }
+    }
+
+    /// Ends sessions that were not heard of for a lease.
+    pub(super) fn expire(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+    ) {
+        let (now, lease) = (context.now.time, context.timing.session_lease_us);
+        self.forget_committed(stream.committed());
+        self.ending.retain(|_, seq| *seq > stream.committed());
+        if now.since(self.looked) < lease / LOOKS_A_LEASE {
+            return;
+        }
+        self.looked = now;
+        let table = store.replica().sessions();
+        if table.is_empty() && self.heard.is_empty() {
+            return;
+        }
+        let before = std::mem::take(&mut self.heard);
+        self.heard = table.ids().map(|id| (id, before.get(&id).copied().unwrap_or(now))).collect();
+        let over = self.heard.iter().filter(|(id, heard)| now.since(**heard) >= lease && !self.is_busy(**id));
+        let over: SmallVec<[ClientSession; 4]> = over.map(|(id, _)| *id).take(ENDS_AT_ONCE).collect();
+        if over.is_empty() {
+            return;
+        }
+        let mut draft = Draft::of(Purpose::Schedule);
+        draft.ops.extend(over.iter().map(|&session| IndexOp::SessionEnds { session }));
+        let seq = stream.append(context, store, draft);
+        self.ending.extend(over.into_iter().map(|session| (session, seq)));
+    }
+
+    /// Whether something of it is on its way.
+    fn is_busy(&self, session: ClientSession) -> bool {
+        let its = (session, 0)..=(session, u32::MAX);
+        self.ending.contains_key(&session) || self.under_way.range(its).next().is_some()
+    }
+
+    /// Memory of what is on its way.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.under_way.len() * size_of::<(Name, (Seq, WriteResult))>()
+            + self.order.capacity() * size_of::<(Seq, Name)>()
+            + (self.heard.len() + self.ending.len()) * size_of::<(ClientSession, Time)>()
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.order.len(), self.under_way.len(), "each write is on its way once");
+    }
+}
+
+/// What a record says that does a write which has this name, and what came of it; nothing if that is not kept.
+pub(super) fn ops_of(once: &Once, outcome: &Outcome) -> impl Iterator<Item = IndexOp> {
+    let mut ops: SmallVec<[IndexOp; 2]> = SmallVec::new();
+    if let Some(WriteResult { code, version, number }) = WriteResult::of(outcome) {
+        let Once { session, sequence, behind, .. } = *once;
+        ops.push(IndexOp::WriteDone { session, sequence, behind, code, version });
+        if number != 0 {
+            ops.push(IndexOp::WriteCounted { session, sequence, number });
+        }
+    }
+    ops.into_iter()
+}

@@ -1,0 +1,42 @@
+//! The rules of writes that are done once (docs/protocol.md).
+
+use types::{Once, Seq};
+
+use super::{Bug, Rules};
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionRules(Rules);
+
+impl Rules {
+    /// Those of writes that are done once.
+    pub(crate) fn sessions(self) -> SessionRules {
+        SessionRules(self)
+    }
+}
+
+impl SessionRules {
+    /// What came of a write that was done is said again, for as long as the client waits for it, whoever has done it. The newest write
+    /// of its session that was done is `newest`; this primary has begun after record `start`.
+    pub(crate) fn results_are_said_again(self, once: &Once, newest: Option<u32>, start: Seq) -> bool {
+        let is_newest = newest.is_none_or(|newest| once.sequence >= newest);
+        self.0.prevent(Bug::RetryDoneAnew)
+            && (is_newest || self.0.prevent(Bug::ResultDroppedEarly))
+            && (once.session.0 > start.0 || self.0.prevent(Bug::ResultsForgottenAtTakeover))
+    }
+
+    /// What is on its way counts as done.
+    pub(crate) fn writes_under_way_count(self) -> bool {
+        self.0.prevent(Bug::RetryBesideItself)
+    }
+
+    /// What is said of a write that may have come before is kept, also where it has changed nothing.
+    pub(crate) fn refusals_are_kept(self) -> bool {
+        self.0.prevent(Bug::RefusalNotKept)
+    }
+
+    /// A lesson begins with sessions and results, too.
+    pub(crate) fn lessons_tell_of_sessions(self) -> bool {
+        self.0.prevent(Bug::SessionsNotLearned)
+    }
+}
