@@ -24,7 +24,7 @@ fn default_ttl(context: &Context<'_>, namespace: NamespaceId) -> Option<u32> {
 
 /// Whether values of `namespace` may lie in chunks.
 fn takes_objects(context: &Context<'_>, namespace: NamespaceId) -> bool {
-    context.catalog.namespace(namespace).is_some_and(|known| known.policy.striped_above().is_some())
+    context.catalog.namespace(namespace).is_some_and(|known| known.policy.objects.striped_above.is_some())
 }
 
 /// The object that a request makes its key's value.

@@ -115,11 +115,15 @@ pub enum Bug {
     GraphWithoutRoom,
     /// Graphs for repair take the memory that is kept for readers.
     ReadersRoomTaken,
+    /// A holder keeps a chunk that is put though its namespace's quota is used up.
+    PutBeyondQuota,
+    /// A holder does not keep what it has got from others where its namespace's quota is used up.
+    FillKeptToQuota,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 58] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -176,5 +180,7 @@ impl Bug {
         Self::NamedIsEvicted,
         Self::GraphWithoutRoom,
         Self::ReadersRoomTaken,
+        Self::PutBeyondQuota,
+        Self::FillKeptToQuota,
     ];
 }
