@@ -1,8 +1,8 @@
 //! What namespaces with a quota may take at a node: shares of their quotas, which all its workers draw on.
 //!
-//! A role *charges* what its items take, and what is on its way to it. A share goes where its role goes: who begins to serve a role
-//! brings what its items take into the node's share, and takes it out again at the end. So roles move, and the sum of all shares
-//! stays what it was.
+//! A role *charges* what its items take, and what is on its way to it; a holder what its chunks take. A share goes where its role goes:
+//! who begins to serve a role, or to keep its chunks, brings what they take into the node's share, and takes it out again at the end.
+//! So roles move, and the sum of all shares stays what it was.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -118,17 +118,10 @@ impl Share {
     /// A role that takes so much already, and brings it with it.
     #[must_use]
     pub fn open(&self, bytes: u64) -> QuotaCharge {
-        let Amounts { share, used, roles, .. } = &*self.0;
-        roles.fetch_add(1, Ordering::Relaxed);
-        used.fetch_add(bytes, Ordering::Relaxed);
-        share.fetch_add(bytes, Ordering::Relaxed);
-        QuotaCharge { share: self.clone(), bytes }
-    }
-
-    /// How much more is taken of it than it is.
-    #[must_use]
-    pub fn excess_bytes(&self) -> u64 {
-        self.0.used.load(Ordering::Relaxed).saturating_sub(self.0.share.load(Ordering::Relaxed))
+        self.0.roles.fetch_add(1, Ordering::Relaxed);
+        let mut charge = QuotaCharge { share: self.clone(), bytes: 0 };
+        charge.bring(bytes);
+        charge
     }
 
     fn deal(&self, bytes: i64) {
@@ -139,7 +132,7 @@ impl Share {
     }
 
     fn report(&self, namespace: NamespaceId) -> QuotaUse {
-        let Amounts { share, used, roles, dealt } = &*self.0;
+        let Amounts { share, used, roles, dealt, .. } = &*self.0;
         // The use first: it grows within the share only.
         let used_bytes = used.load(Ordering::Acquire);
         QuotaUse {
@@ -152,7 +145,7 @@ impl Share {
     }
 }
 
-/// What the items of a namespace at one role take of the node's share.
+/// What the items, or the chunks, of a namespace at one role take of the node's share.
 #[derive(Debug)]
 pub struct QuotaCharge {
     share: Share,
@@ -172,6 +165,16 @@ impl QuotaCharge {
         self.bytes
     }
 
+    /// What this one has to make up for of what is taken beyond the share: as large a part as it has of all that is taken.
+    #[must_use]
+    pub fn excess_bytes(&self) -> u64 {
+        let Amounts { share, used, .. } = &*self.share.0;
+        let used = used.load(Ordering::Relaxed);
+        let excess = used.saturating_sub(share.load(Ordering::Relaxed));
+        let part = (u128::from(excess) * u128::from(self.bytes)).div_ceil(u128::from(used.max(1)));
+        u64::try_from(part).unwrap_or(excess)
+    }
+
     /// So much from now on, whatever the share is: it is there already, or gone.
     pub fn set(&mut self, bytes: u64) {
         let used = &self.share.0.used;
@@ -180,6 +183,12 @@ impl QuotaCharge {
             None => used.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
         };
         self.bytes = bytes;
+    }
+
+    /// So much from now on; where it is more, that brings its part of the share with it.
+    pub fn bring(&mut self, bytes: u64) {
+        self.share.0.share.fetch_add(bytes.saturating_sub(self.bytes), Ordering::Relaxed);
+        self.set(bytes);
     }
 
     /// So much from now on.
@@ -205,10 +214,11 @@ impl QuotaCharge {
 /// The role is served here no more, or there is no quota any more: its part of the share goes with it.
 impl Drop for QuotaCharge {
     fn drop(&mut self) {
-        let Amounts { share, used, roles, .. } = &*self.share.0;
+        let brought = self.bytes;
+        self.set(0);
+        let Amounts { share, roles, .. } = &*self.share.0;
         roles.fetch_sub(1, Ordering::Relaxed);
-        used.fetch_sub(self.bytes, Ordering::Relaxed);
-        let rest = |share: u64| Some(share.saturating_sub(self.bytes));
+        let rest = |share: u64| Some(share.saturating_sub(brought));
         let _ = share.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
     }
 }
@@ -288,5 +298,24 @@ mod tests {
         assert_eq!(only(&quotas).share_bytes, 0);
         drop(charge);
         assert_eq!(only(&quotas).roles, 0);
+    }
+
+    #[test]
+    fn all_make_up_for_what_is_too_much_by_what_they_take() {
+        let quotas = Quotas::new(1);
+        let share = quotas.share(A);
+        let (items, mut chunks) = (share.open(100), share.open(0));
+        assert_eq!(chunks.try_set(1), Err(QuotaShortage::Undealt));
+        chunks.bring(300);
+        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (400, 400));
+        assert_eq!(chunks.excess_bytes(), 0, "it has brought what it takes");
+        quotas.deal(round(1), &[Grant { namespace: A, bytes: -40 }]);
+        assert_eq!((items.excess_bytes(), chunks.excess_bytes()), (10, 30));
+        chunks.set(261);
+        assert_eq!((items.excess_bytes(), chunks.excess_bytes()), (1, 1), "what is left is nobody's alone");
+        drop(items);
+        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (261, 260));
+        drop(chunks);
+        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (0, 0));
     }
 }

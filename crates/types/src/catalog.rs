@@ -142,21 +142,12 @@ pub struct Policy {
     /// Seconds that an item lives which was written without a time of its own; 0 = for ever.
     #[serde(default)]
     pub default_ttl_seconds: u32,
-    /// Most bytes of slots that its items take, in all of the cluster, parities included; 0 = no limit.
+    /// Most bytes that the slots of its items and the pages of its chunks take, in all of the cluster, parities included; 0 = no limit.
     #[serde(default)]
     pub quota_bytes: u64,
     /// Which of its values lie in chunks.
     #[serde(default)]
     pub objects: ObjectPolicy,
-}
-
-impl Policy {
-    /// Which of its values may be objects now, as [`ObjectPolicy::striped_above`] has it: none while there is a quota, which does not
-    /// count chunks.
-    #[must_use]
-    pub fn striped_above(&self) -> Option<u32> {
-        self.objects.striped_above.filter(|_| self.quota_bytes == 0)
-    }
 }
 
 /// Whether items of a namespace give way to others.
@@ -469,7 +460,7 @@ impl Catalog {
         self.pool(self.namespace(namespace)?.pool)
     }
 
-    /// Bytes of slots that the data roles may give to items of `namespace`: its quota less what parities take of it, at most
+    /// Bytes that the data roles may give to items and chunks of `namespace`: its quota less what parities take of it, at most
     /// `i64::MAX`, so that no share overflows. None if it has no quota.
     #[must_use]
     pub fn data_quota(&self, namespace: NamespaceId) -> Option<u64> {

@@ -1,20 +1,20 @@
 //! What nodes and the coordinator tell each other of quotas (docs/pools.md, "Quotas").
 //!
-//! A namespace's quota is dealt out in *shares*: what a node's primaries may take of it together. Nobody asks before a write, and
+//! A namespace's quota is dealt out in *shares*: what a node's primaries and holders of chunks may take of it together. Nobody asks before a write, and
 //! the sum of all shares is never more than the quota.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Epoch, NamespaceId};
 
-/// What the primaries of a node take of the quota of a namespace.
+/// What the primaries and the holders of a node take of the quota of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaUse {
     /// Whose quota.
     pub namespace: NamespaceId,
-    /// How many data roles of its pool the node serves.
+    /// How many data roles of its pool the node serves, and of how many roles its chunks count.
     pub roles: u32,
-    /// Bytes of slots in these roles' areas, and of those on their way.
+    /// Bytes of slots in these roles' areas, and of those on their way; and of chunks, as much as of `n` the `k` data chunks take.
     pub used_bytes: u64,
     /// How many they may be.
     pub share_bytes: u64,
@@ -45,6 +45,6 @@ pub struct QuotaReport {
 pub struct Grant {
     /// Whose quota.
     pub namespace: NamespaceId,
-    /// Bytes of slots in areas.
+    /// As in [`QuotaUse::used_bytes`].
     pub bytes: i64,
 }

@@ -51,6 +51,12 @@ impl Holders {
     pub fn iter(&self) -> impl Iterator<Item = Holder> + use<> {
         self.whole.into_iter().chain(self.filling)
     }
+
+    /// The one whose chunks count where chunks are counted once: who has all of them, else who gets them.
+    #[must_use]
+    pub fn counted(&self) -> Option<Holder> {
+        self.whole.or(self.filling)
+    }
 }
 
 /// A data role in a view.

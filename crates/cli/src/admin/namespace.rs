@@ -303,7 +303,8 @@ fn table(lines: &[Line<'_>]) -> String {
             if default_ttl_seconds == 0 { "never".to_owned() } else { ttl },
             namespace
                 .policy
-                .striped_above()
+                .objects
+                .striped_above
                 .map_or("never".to_owned(), |bytes| Size(bytes.into()).to_string()),
             Size(objects.chunk_bytes.into()).to_string(),
             lost.to_string(),

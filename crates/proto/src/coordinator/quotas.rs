@@ -1,9 +1,9 @@
-//! Dealing out quotas (docs/pools.md, "Quotas"): what each node's primaries may take of them.
+//! Dealing out quotas (docs/pools.md, "Quotas"): what each node's primaries and holders of chunks may take of them.
 //!
 //! What the books say is never less than what is true: a node that has been given something may have used it already, and one that
 //! has been asked for something back has it until it says otherwise. So the sum of all shares is never more than the quota. What roles
-//! bring with them when they move is in nobody's books before both ends have spoken: until everyone who serves a role has heard
-//! of the newest primaries, and said what it takes since, nobody is given anything.
+//! bring with them when they move is in nobody's books before both ends have spoken: until everyone who serves a role or keeps its chunks
+//! has heard of the newest primaries and holders, and said what it takes since, nobody is given anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,7 +21,7 @@ const PATIENCE: u32 = 10;
 pub(super) struct Quotas {
     books: BTreeMap<HostId, Book>,
     totals: Totals,
-    /// The primaries that the books are about.
+    /// The primaries and holders that the books are about.
     served: Served,
     /// The change of the map that they are of.
     seen: Option<u64>,
@@ -41,7 +41,7 @@ struct Book {
     /// The newest round that it was sent, and that it has heard.
     sent: u64,
     heard: u64,
-    /// The first round after the newest primaries were known.
+    /// The first round after the newest primaries and holders were known.
     since: u64,
     /// Heartbeats since it was sent something.
     waited: u32,
@@ -60,13 +60,13 @@ struct Total {
     roles: u128,
 }
 
-/// Who serves data roles.
+/// Who serves data roles, and whose chunks count.
 #[derive(Default, PartialEq, Eq)]
 struct Served {
     hosts: BTreeSet<HostId>,
     /// Whether all are served that are not lost.
     is_whole: bool,
-    /// Of all roles and their primaries, and of the quotas.
+    /// Of all roles, their primaries and holders, and of the quotas.
     digest: u64,
 }
 
@@ -129,7 +129,7 @@ impl Quotas {
         !self.served.hosts.is_empty()
     }
 
-    /// There are other primaries, or other quotas: everybody has to say anew what it takes.
+    /// There are other primaries or holders, or other quotas: everybody has to say anew what it takes.
     fn begin_anew(&mut self) {
         for host in &self.served.hosts {
             self.books.entry(*host).or_default();
@@ -268,6 +268,12 @@ impl Served {
                 hosts.extend(data.primary);
                 let has_nobody = matches!(data.status, RoleStatus::Fenced | RoleStatus::Orphan(_));
                 is_whole &= !has_nobody;
+            }
+            // Where there is nobody the next view names somebody, who has nothing yet.
+            for (role, holders) in view.holders.iter().enumerate() {
+                let counted = holders.counted().map(|holder| (holder.host, holder.since));
+                (view.group, role, counted).hash(&mut digest);
+                hosts.extend(counted.map(|(host, _)| host));
             }
         }
         Self { hosts, is_whole, digest: digest.finish() }

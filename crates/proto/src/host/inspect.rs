@@ -7,6 +7,7 @@ use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 
 use super::Host;
+use crate::objects::Holder;
 pub use crate::primary::PrimaryInfo;
 use crate::primary::{self, LostKey, Primary};
 
@@ -61,6 +62,12 @@ pub struct RoleBytes {
 }
 
 impl Host {
+    /// Whether anything of what this host keeps of a role was got from other holders.
+    #[must_use]
+    pub fn has_got_chunks(&self, member: MemberId) -> bool {
+        self.objects.holders().get(&member).is_some_and(Holder::has_got)
+    }
+
     /// The chunks that are kept here, role by role.
     pub fn chunks(&self) -> impl Iterator<Item = (MemberId, &store::ChunkStore)> {
         self.objects.holders().iter().map(|(member, holder)| (*member, holder.chunks()))

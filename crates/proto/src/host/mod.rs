@@ -213,6 +213,7 @@ impl Host {
             for reply in self.members.dismiss_gone(&mut self.around, now, map) {
                 self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
             }
+            self.streams(now).heed_quotas();
         }
     }
 

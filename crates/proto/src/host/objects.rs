@@ -168,6 +168,16 @@ impl Streams<'_> {
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, *owner, act);
     }
 
+    /// Namespaces may have other quotas.
+    pub(super) fn heed_quotas(&mut self) {
+        self.with_objects(|objects, scope, _| objects.heed_quotas(scope));
+    }
+
+    /// The node's shares of quotas are other ones.
+    pub(super) fn keep_to_shares(&mut self) {
+        self.with_objects(|objects, scope, _| objects.keep_to_shares(scope));
+    }
+
     pub(super) fn adopt(&mut self, view: &GroupView) {
         if self.host.is_of_this_shard(view.group) && (view.takes_chunks() || !self.host.objects.is_idle()) {
             self.with_objects(|objects, scope, wanted| objects.adopt(scope, view, wanted));

@@ -16,11 +16,12 @@ impl Host {
             // Whoever has waited for it may go on.
             let go_on = |primary: &mut Primary, context: &mut Context<'_>| primary.retry_waiting(context);
             self.members.primaries_mut().for_each(&mut self.around, now, go_on);
+            self.streams(now).keep_to_shares();
         }
     }
 
-    /// Says that the newest round was heard, once it is charged what all primaries here take, those that the coordinator had appointed
-    /// before included.
+    /// Says that the newest round was heard, once it is charged what all primaries and holders here take, those that the coordinator had
+    /// appointed before included. Of holders it is charged as soon as a map or a view is adopted.
     pub(super) fn note_round(&mut self, now: Now) {
         let Some(round) = self.round else { return };
         if self.members.primaries_mut().all_heed_catalog(&mut self.around, now) {

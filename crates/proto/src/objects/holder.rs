@@ -3,8 +3,8 @@
 //! A chunk is kept under the view that its writer had, in the one step in which it becomes listable: whoever is named later asks for
 //! the list after that, and finds it there (docs/objects.md, W3).
 
-use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted};
-use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, Term, Time, ViewVersion};
+use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, QuotaShortage};
+use types::{ChunkId, GroupView, HostId, MemberId, NamespaceId, ObjectId, Term, Time, ViewVersion};
 use wire::object::{
     Cell, Checked, Fetch, Free, Keep, List, Listed, ListedChunk, Missing, ObjectMessage, Placed, Put,
     Refusal, Refused,
@@ -25,6 +25,14 @@ const LIST_CHUNKS: usize = 512;
 const MAX_ROWS: u32 = 1024;
 /// A chunk that stands still for so many deadlines of objects is not waited for.
 const STILL_DEADLINES: u64 = 2;
+
+/// What a chunk that was put lacks.
+pub(super) enum Short {
+    /// Memory.
+    Room,
+    /// So many bytes of its namespace's quota.
+    Share { namespace: NamespaceId, bytes: u64, why: QuotaShortage },
+}
 
 /// See the module.
 pub(crate) struct Holder {
@@ -55,6 +63,11 @@ impl Holder {
         &self.chunks
     }
 
+    /// Whether it has got anything from others.
+    pub(crate) fn has_got(&self) -> bool {
+        self.fill.has_got()
+    }
+
     #[cfg(test)]
     pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
         &mut self.chunks
@@ -66,41 +79,56 @@ impl Holder {
         self.arriving.allocated_bytes() + early
     }
 
-    /// One more cell of a chunk. Whether there was room for it.
-    pub(super) fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) -> bool {
-        let Some(view) = scope.view(self.member.group) else { return true };
+    /// One more cell of a chunk.
+    ///
+    /// # Errors
+    /// What there is too little of to keep it. The writer has still to be told.
+    pub(super) fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) -> Result<(), Short> {
+        let Some(view) = scope.view(self.member.group) else { return Ok(()) };
         if usize::from(put.geometry.k) != view.k() || !put.cell.is_right() {
             scope.accuse(from, Impossible::Chunk);
-            return true;
+            return Ok(());
         }
         let (chunk, attempt) = (put.chunk, put.attempt);
         let at = (scope.now.time, view.version);
         match self.arriving.take(at, self.chunks.pages(), from, put) {
-            Ok(Some(whole)) => self.judge(scope, from, whole),
+            Ok(Some(whole)) => return self.judge(scope, from, whole),
             Ok(None) => {}
-            Err(Refusal::NoRoom) => return false,
+            Err(Refusal::NoRoom) => return Err(Short::Room),
             Err(why) => self.refuse(scope, from, (chunk, attempt), why),
         }
-        true
+        Ok(())
     }
 
     /// The last cell is there.
-    fn judge(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk) {
-        let Some(view) = scope.view(self.member.group) else { return };
+    fn judge(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk) -> Result<(), Short> {
+        let Some(view) = scope.view(self.member.group) else { return Ok(()) };
         let name = (whole.put.chunk, whole.put.attempt);
         let (known, since) = (view.version, view.holds_since(self.member.role, scope.here()));
         if whole.put.view > known {
             scope.want_view(self.member.group);
-            return self.early.push((from, whole));
+            self.early.push((from, whole));
+            return Ok(());
         }
         let judges = scope.rules().objects().view_that_judges(whole.known.min(whole.put.view), known);
         match since {
-            Some(since) if whole.put.view == judges => self.keep_new(scope, from, whole, since),
+            // Its quota is not known yet.
+            Some(_) if scope.is_to_come(name.0.object.namespace) => {
+                self.refuse(scope, from, name, Refusal::Crowded);
+            }
+            Some(since) if whole.put.view == judges => return self.keep_new(scope, from, whole, since),
             _ => self.refuse(scope, from, name, Refusal::View(known)),
         }
+        Ok(())
     }
 
-    fn keep_new(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk, since: ViewVersion) {
+    fn keep_new(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        whole: ArrivingChunk,
+        since: ViewVersion,
+    ) -> Result<(), Short> {
         let ArrivingChunk { put, builder, .. } = whole;
         let (chunk, attempt) = (put.chunk, put.attempt);
         let header = ChunkHeader {
@@ -110,8 +138,14 @@ impl Holder {
             received_at: scope.now.time,
             last_access: scope.now.unix,
         };
-        let Ok(built) = builder.finish() else { return };
-        match self.chunks.insert(chunk, header, built) {
+        let Ok(built) = builder.finish() else { return Ok(()) };
+        let (namespace, bytes) = (chunk.object.namespace, built.allocated_bytes() as u64);
+        let inserted = if scope.rules().objects().puts_keep_to_quotas() {
+            self.chunks.try_insert(chunk, header, built)
+        } else {
+            Ok(self.chunks.insert(chunk, header, built))
+        };
+        match inserted.map_err(|why| Short::Share { namespace, bytes, why })? {
             Inserted::New | Inserted::Same => {
                 let member = self.member;
                 scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
@@ -120,6 +154,7 @@ impl Holder {
                 self.refuse(scope, from, (chunk, attempt), Refusal::Different)
             }
         }
+        Ok(())
     }
 
     /// Says why a chunk is not kept.
@@ -142,7 +177,21 @@ impl Holder {
             self.inquiry.ask_anew();
         }
         for (from, whole) in std::mem::take(&mut self.early) {
-            self.judge(scope, from, whole);
+            let name = (whole.put.chunk, whole.put.attempt);
+            if self.judge(scope, from, whole).is_err() {
+                // When it is put again, it is known whether anything can go for it.
+                self.refuse(scope, from, name, Refusal::Crowded);
+            }
+        }
+    }
+
+    /// Namespaces may have other quotas, and another holder may be the one of this role whose chunks count.
+    pub(super) fn heed_quotas(&mut self, scope: &Scope<'_>) {
+        let counted =
+            scope.view(self.member.group).and_then(|view| view.holders_of(self.member.role).counted());
+        let counts = counted.is_some_and(|holder| holder.host == scope.here());
+        if let Some((profile, limited)) = scope.limited_in(self.member.group) {
+            self.chunks.heed_quotas(profile, limited.filter(|_| counts));
         }
     }
 
@@ -262,9 +311,9 @@ impl Holder {
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
     }
 
-    /// At most `limit` kept chunks that were not read for long.
-    pub(super) fn coldest(&mut self, limit: usize) -> Vec<ColdChunk> {
-        let ids = self.chunks.coldest(limit);
+    /// At most `limit` kept chunks of namespaces that `may_go` and that were not read for long.
+    pub(super) fn coldest(&mut self, limit: usize, may_go: impl Fn(NamespaceId) -> bool) -> Vec<ColdChunk> {
+        let ids = self.chunks.coldest(limit, |id| may_go(id.object.namespace));
         let cold = |chunk: ChunkId| {
             let entry = self.chunks.get(chunk)?;
             let (last_access, key_hash) = (entry.last_access(), entry.key_hash());

@@ -37,8 +37,8 @@ mod upload;
 
 use std::collections::BTreeMap;
 
-use store::ChunkPages;
-use types::{GroupView, HostId, MemberId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use store::{ChunkPages, QuotaShortage};
+use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
 use wire::graph::GraphMessage;
 use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 
@@ -51,6 +51,7 @@ pub use gather::NewGather;
 use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
+use holder::Short;
 use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
@@ -59,6 +60,8 @@ use scrub::ChunkScrub;
 use transfers::Transfers;
 pub use upload::NewUpload;
 
+/// Where a namespace is at its quota, chunks go for so many like the one that there was no room for.
+const CHUNKS_AHEAD: u64 = 4;
 /// How often some of the pages that nobody uses are given back to the system.
 const TRIM_EVERY_US: u64 = 100_000;
 
@@ -86,6 +89,8 @@ pub(crate) struct Objects {
     trim_at: Time,
     /// When something is to be done, as it was found; none = something has changed since.
     due: Option<Time>,
+    /// When it is looked at next whether namespaces still take more than they may here; none if none did.
+    shares_at: Option<Time>,
 }
 
 impl Objects {
@@ -113,6 +118,9 @@ impl Objects {
         let rules = scope.rules();
         let is_relieved = |holder: &Holder| holder.is_relieved(rules, view, here);
         self.holders.retain(|member, holder| member.group != view.group || !is_relieved(holder));
+        // Before anything comes that counts.
+        let of_group = self.holders.iter_mut().filter(|(member, _)| member.group == view.group);
+        of_group.for_each(|(_, holder)| holder.heed_quotas(scope));
         for (from, put) in self.early.take(view.group) {
             self.handle(scope, from, ObjectMessage::Put(put), wanted);
         }
@@ -226,10 +234,18 @@ impl Objects {
     fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
         let (member, name) = (put.member, (put.chunk, put.attempt));
         let Some(holder) = self.holders.get_mut(&member) else { return self.put_early(scope, from, put) };
-        let had_room = holder.put(scope, from, put);
+        let short = holder.put(scope, from, put).err();
         self.relieve(scope);
-        if let Some(holder) = self.holders.get(&member).filter(|_| !had_room) {
-            let is_hopeful = self.pressure.is_being_relieved();
+        let Some(short) = short else { return };
+        let is_hopeful = match short {
+            Short::Room => self.pressure.is_being_relieved(None),
+            // There will be something of it in a moment.
+            Short::Share { why: QuotaShortage::Undealt, .. } => true,
+            Short::Share { namespace, bytes, why: QuotaShortage::Spent } => {
+                self.make_way(scope, namespace, bytes)
+            }
+        };
+        if let Some(holder) = self.holders.get(&member) {
             let why = if is_hopeful { Refusal::Crowded } else { Refusal::NoRoom };
             holder.refuse(scope, from, name, why);
         }
@@ -238,7 +254,39 @@ impl Objects {
     /// Where room is short, some chunks are to go.
     fn relieve(&mut self, scope: &mut Scope<'_>) {
         let missing = self.pages.as_ref().map_or(0, ChunkPages::shortage);
-        self.pressure.relieve(scope, &mut self.holders, missing);
+        self.pressure.relieve(scope, &mut self.holders, None, missing);
+    }
+
+    /// A namespace is at its quota: some of its chunks are to go for one of so many bytes, and a few more for the next ones. Whether any can.
+    fn make_way(&mut self, scope: &mut Scope<'_>, namespace: NamespaceId, bytes: u64) -> bool {
+        let has_some = self.holders.values().any(|holder| holder.chunks().taken_by(namespace) > 0);
+        if !has_some || !scope.may_evict(namespace) {
+            return false;
+        }
+        let missing = bytes.saturating_mul(CHUNKS_AHEAD);
+        self.pressure.relieve(scope, &mut self.holders, Some(namespace), missing);
+        true
+    }
+
+    /// Namespaces may have other quotas.
+    pub(crate) fn heed_quotas(&mut self, scope: &Scope<'_>) {
+        self.holders.values_mut().for_each(|holder| holder.heed_quotas(scope));
+    }
+
+    /// Shares may have become smaller: where chunks may go for that they do, a few at a time.
+    pub(crate) fn keep_to_shares(&mut self, scope: &mut Scope<'_>) {
+        let mut excess: BTreeMap<NamespaceId, u64> = BTreeMap::new();
+        for (namespace, bytes) in self.holders.values().flat_map(|holder| holder.chunks().excess()) {
+            if bytes > 0 {
+                *excess.entry(namespace).or_default() += bytes;
+            }
+        }
+        self.shares_at = (!excess.is_empty()).then(|| scope.now.time + scope.timing().retry_us);
+        for (namespace, bytes) in excess {
+            if scope.may_evict(namespace) {
+                self.pressure.relieve(scope, &mut self.holders, Some(namespace), bytes);
+            }
+        }
     }
 
     /// A cell for a role that this host does not hold, as far as it knows.
@@ -286,6 +334,9 @@ impl Objects {
         self.holders.values_mut().for_each(|holder| holder.tick(scope));
         if self.lacks_room() {
             self.relieve(scope);
+        }
+        if self.shares_at.is_some_and(|at| at <= scope.now.time) {
+            self.keep_to_shares(scope);
         }
         let (now, timing) = (scope.now.time, scope.timing());
         self.courier.go_on(now, &timing, scope.views, scope.around.out());
@@ -344,7 +395,8 @@ impl Objects {
 
     fn find_due(&self, timing: &Timing) -> Time {
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
-        holders.min(self.courier.due(timing)).min(self.transfers.due(timing)).min(self.graphs.due())
+        let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
+        holders.min(parts).min(self.shares_at.unwrap_or(Time::NEVER))
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.

@@ -1,4 +1,5 @@
-//! Room for chunks: where it becomes short, owners are asked to evict what was not read for long.
+//! Room for chunks: where it becomes short, owners are asked to evict what was not read for long; of all namespaces where the node is
+//! short of memory, of one where that is at its quota.
 //!
 //! A holder knows which of its chunks are cold and not what they are; an owner knows that, and whether its namespace evicts. A few
 //! are named at a time, as many as make up for what is missing: the holders of other roles of the same stripes are short of room, too.
@@ -16,14 +17,22 @@ const MAX_NAMED: usize = 64;
 /// Chunks of one role among them.
 const MAX_OF_ROLE: usize = 16;
 
+/// Whose chunks are to make room: those of one namespace, or everybody's.
+pub(super) type Whose = Option<NamespaceId>;
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Pressure {
-    /// What was named last, and when.
-    named: Vec<(MemberId, ChunkId)>,
-    at: Time,
+    named: BTreeMap<Whose, Named>,
     /// The role that was looked at last.
     hand: Option<MemberId>,
+}
+
+/// What was named last, and when.
+#[derive(Default)]
+struct Named {
+    chunks: Vec<(MemberId, ChunkId)>,
+    at: Time,
 }
 
 /// A chunk that may go.
@@ -40,28 +49,39 @@ impl Pressure {
         &mut self,
         scope: &mut Scope<'_>,
         holders: &mut BTreeMap<MemberId, Holder>,
+        whose: Whose,
         missing: u64,
     ) {
         let is_here = |(member, chunk): &(MemberId, ChunkId)| {
             holders.get(member).is_some_and(|holder| holder.chunks().get(*chunk).is_some())
         };
-        self.named.retain(is_here);
-        let is_early = scope.now.time.since(self.at) < scope.timing().retry_us;
-        if missing == 0 || is_early && !self.named.is_empty() {
-            return;
+        let mut named = self.named.remove(&whose).unwrap_or_default();
+        named.chunks.retain(is_here);
+        let is_early = scope.now.time.since(named.at) < scope.timing().retry_us;
+        if missing > 0 && (named.chunks.is_empty() || !is_early) {
+            let chunks = self.name(scope, holders, whose, missing);
+            named = Named { chunks, at: scope.now.time };
         }
-        self.name(scope, holders, missing);
+        if !named.chunks.is_empty() {
+            self.named.insert(whose, named);
+        }
     }
 
     /// Whether room is being made.
-    pub(super) fn is_being_relieved(&self) -> bool {
-        !self.named.is_empty()
+    pub(super) fn is_being_relieved(&self, whose: Whose) -> bool {
+        self.named.contains_key(&whose)
     }
 
-    fn name(&mut self, scope: &mut Scope<'_>, holders: &mut BTreeMap<MemberId, Holder>, missing: u64) {
-        let mut found = self.look_round(scope, holders);
+    fn name(
+        &mut self,
+        scope: &mut Scope<'_>,
+        holders: &mut BTreeMap<MemberId, Holder>,
+        whose: Whose,
+        missing: u64,
+    ) -> Vec<(MemberId, ChunkId)> {
+        let mut found = self.look_round(scope, holders, whose);
         found.sort_unstable_by_key(|(member, cold)| (cold.last_access, cold.chunk, *member));
-        (self.at, self.named) = (scope.now.time, Vec::new());
+        let mut named = Vec::new();
         let mut by_owner: BTreeMap<MemberId, Vec<Cold>> = BTreeMap::new();
         let mut bytes = 0;
         for (member, cold) in found.into_iter().take(MAX_NAMED) {
@@ -70,7 +90,7 @@ impl Pressure {
             }
             bytes += cold.bytes;
             let ColdChunk { last_access, chunk, key_hash, .. } = cold;
-            self.named.push((member, chunk));
+            named.push((member, chunk));
             let object = Cold { object: chunk.object, key_hash, last_access };
             by_owner.entry(chunk.object.owner).or_default().push(object);
         }
@@ -79,6 +99,7 @@ impl Pressure {
                 scope.send(primary, ObjectMessage::Evict(Evict { owner, objects }));
             }
         }
+        named
     }
 
     /// Cold chunks of the roles behind those that were looked at last, until there are enough to choose from.
@@ -86,27 +107,21 @@ impl Pressure {
         &mut self,
         scope: &Scope<'_>,
         holders: &mut BTreeMap<MemberId, Holder>,
+        whose: Whose,
     ) -> Vec<(MemberId, ColdChunk)> {
+        let may_go = |namespace| whose.is_none_or(|only| only == namespace) && scope.may_evict(namespace);
         let behind = |member: &MemberId| self.hand.is_none_or(|hand| *member > hand);
         let (ahead, passed): (Vec<MemberId>, Vec<MemberId>) = holders.keys().copied().partition(behind);
         let mut found = Vec::new();
         for member in ahead.into_iter().chain(passed) {
             let Some(holder) = holders.get_mut(&member) else { continue };
             self.hand = Some(member);
-            let may_go = |cold: &ColdChunk| may_evict(scope, cold.chunk.object.namespace);
-            let cold = holder.coldest(MAX_OF_ROLE).into_iter().filter(may_go);
-            found.extend(cold.map(|cold| (member, cold)));
+            let cold = holder.coldest(MAX_OF_ROLE, may_go);
+            found.extend(cold.into_iter().map(|cold| (member, cold)));
             if found.len() >= MAX_NAMED {
                 break;
             }
         }
         found
     }
-}
-
-/// Whether values of `namespace` give way to others, as far as it is known here: owners decide.
-fn may_evict(scope: &Scope<'_>, namespace: NamespaceId) -> bool {
-    let known = scope.views.map().and_then(|map| map.catalog.namespace(namespace));
-    let may = known.is_some_and(|known| known.policy.evict.evicts(scope.evicts()));
-    scope.rules().objects().evicts(may)
 }

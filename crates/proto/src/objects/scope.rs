@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use cluster::Protection;
-use types::{GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId};
+use store::Share;
+use types::{ClusterMap, GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId, Profile};
 use wire::graph::GraphMessage;
 use wire::object::ObjectMessage;
 
@@ -80,6 +81,32 @@ impl Scope<'_> {
     /// Whether namespaces that say nothing of it evict.
     pub(super) fn evicts(&self) -> bool {
         self.around.config().store.eviction == store::Eviction::Clock
+    }
+
+    /// The namespaces with a quota whose chunks may lie in `group`, with the node's shares of it, and the profile of their pool.
+    pub(super) fn limited_in(
+        &self,
+        group: GroupId,
+    ) -> Option<(Profile, impl Iterator<Item = (NamespaceId, Share)>)> {
+        let catalog = &self.views.map()?.catalog;
+        let pool = catalog.pool_of_group(group)?;
+        let quotas = &self.around.config().quotas;
+        let limited = catalog.namespaces_in(pool.id).filter(|known| known.policy.quota_bytes > 0);
+        Some((pool.profile, limited.map(|known| (known.id, quotas.share(known.id)))))
+    }
+
+    /// Whether `namespace` is of a newer map than there is here.
+    pub(super) fn is_to_come(&self, namespace: NamespaceId) -> bool {
+        let is_known =
+            |map: &ClusterMap| map.catalog.namespace(namespace).is_some() || map.catalog.is_gone(namespace);
+        !self.views.map().is_some_and(is_known)
+    }
+
+    /// Whether values of `namespace` give way to others, as far as it is known here: owners decide.
+    pub(super) fn may_evict(&self, namespace: NamespaceId) -> bool {
+        let known = self.views.map().and_then(|map| map.catalog.namespace(namespace));
+        let may = known.is_some_and(|known| known.policy.evict.evicts(self.evicts()));
+        self.rules().objects().evicts(may)
     }
 
     /// Longest chunk of values of `namespace` in bytes.

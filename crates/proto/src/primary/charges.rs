@@ -98,9 +98,9 @@ impl Charges {
         }
     }
 
-    /// A namespace that takes more than it may at this node, some of it here, and how much more; of those for whom `may_give_way`.
+    /// A namespace that takes more than it may at this node, some of it here, and how much is to go here; of those for whom `may_give_way`.
     pub(super) fn excess(&self, may_give_way: impl Fn(NamespaceId) -> bool) -> Option<(NamespaceId, u64)> {
-        let excess = |row: &Row| (row.namespace, row.charge.share().excess_bytes().min(row.charge.bytes()));
+        let excess = |row: &Row| (row.namespace, row.charge.excess_bytes());
         self.rows.iter().map(excess).find(|(namespace, bytes)| *bytes > 0 && may_give_way(*namespace))
     }
 

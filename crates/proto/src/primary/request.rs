@@ -19,7 +19,7 @@ use crate::{Now, Timing};
 fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool)> {
     match context.catalog.namespace(namespace) {
         Some(Namespace { policy, .. }) => {
-            Some((policy.default_ttl_seconds, policy.striped_above().is_some()))
+            Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some()))
         }
         None => (!context.catalog.is_gone(namespace)).then_some((0, false)),
     }

@@ -127,11 +127,15 @@ pub enum Bug {
     RefusalNotKept,
     /// A learner is not told of sessions, and of what came of their writes.
     SessionsNotLearned,
+    /// A holder keeps a chunk that is put though its namespace's quota is used up.
+    PutBeyondQuota,
+    /// A holder does not keep what it has got from others where its namespace's quota is used up.
+    FillKeptToQuota,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 62] = [
+    pub const ALL: [Self; 64] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -194,5 +198,7 @@ impl Bug {
         Self::RetryBesideItself,
         Self::RefusalNotKept,
         Self::SessionsNotLearned,
+        Self::PutBeyondQuota,
+        Self::FillKeptToQuota,
     ];
 }

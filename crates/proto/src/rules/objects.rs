@@ -61,4 +61,14 @@ impl ObjectRules {
     pub(crate) fn filled_holders_ask(self) -> bool {
         self.0.prevent(Bug::FilledAsksNobody)
     }
+
+    /// A chunk that is put needs room in its namespace's quota.
+    pub(crate) fn puts_keep_to_quotas(self) -> bool {
+        self.0.prevent(Bug::PutBeyondQuota)
+    }
+
+    /// A chunk that a fill brings counted elsewhere before, and no quota keeps it out.
+    pub(crate) fn fills_pass_quotas(self) -> bool {
+        self.0.prevent(Bug::FillKeptToQuota)
+    }
 }

@@ -216,7 +216,7 @@ impl Worker {
         let host = self.host.borrow();
         let known = host.map().and_then(|map| map.catalog.namespace(namespace));
         known.map_or_else(ObjectPolicy::default, |known| ObjectPolicy {
-            striped_above: known.policy.striped_above(),
+            striped_above: known.policy.objects.striped_above,
             ..known.policy.objects
         })
     }

@@ -3,8 +3,8 @@
 use types::op::Outcome;
 use types::{DataRole, EXTENT_BYTES, GroupView, HostId, NodeId, NodeInfo, PAGE_BYTES, RoleIndex, RoleStatus};
 
-use super::chunks;
 use super::look::first_difference;
+use super::{chunks, quotas};
 use crate::clients::Clients;
 use crate::cluster::Cluster;
 use crate::cluster::inspect::Members;
@@ -31,14 +31,15 @@ impl AtRest<'_> {
     pub(crate) fn is_at_rest(&self) -> bool {
         self.cluster.map().is_some_and(|map| {
             let all_whole = map.groups.iter().all(|view| self.is_group_whole(view));
-            all_whole && self.stirring_chunks().is_none()
+            all_whole && self.stirring().is_none()
         })
     }
 
-    /// What is not at rest of values in chunks.
-    fn stirring_chunks(&self) -> Option<String> {
-        let map = self.cluster.map()?;
-        map.groups.iter().any(GroupView::takes_chunks).then(|| chunks::unrest(map, &self.cluster.nodes))?
+    /// What is not at rest of values in chunks, or of quotas.
+    fn stirring(&self) -> Option<String> {
+        let (map, nodes) = (self.cluster.map()?, &self.cluster.nodes);
+        let takes_chunks = map.groups.iter().any(GroupView::takes_chunks);
+        takes_chunks.then(|| chunks::unrest(map, nodes)).flatten().or_else(|| quotas::unrest(map, nodes))
     }
 
     /// Whether the chunks of every role that has a member with room are where that is.
@@ -127,7 +128,7 @@ impl AtRest<'_> {
         let Some(map) = self.cluster.map() else { return "no map".to_owned() };
         let running = self.clients.running_count();
         let mut what = format!("not at rest: {running} calls run");
-        if let Some(stirring) = self.stirring_chunks() {
+        if let Some(stirring) = self.stirring() {
             what.push_str(&format!("; {stirring}"));
         }
         for view in map.groups.iter().filter(|view| !self.is_group_whole(view) || !self.is_protected(view)) {

@@ -44,6 +44,8 @@ impl Options {
         options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
         options.limits.extensions = rng.pick(&[1, 2, 32]);
         options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
+        // A chunk takes a page at least at each holder: from quotas that a few values use up to those that nobody ever does.
+        options.quota_bytes = options.quota_bytes.saturating_mul(rng.pick(&[1, 16, 64]));
         options
     }
 

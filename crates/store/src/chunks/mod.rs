@@ -8,10 +8,11 @@
 //! socket. They are free when the last of them lets go, not when the store forgets the chunk.
 //!
 //! From the bottom: `bits` (one extent's free pages), `room` (where a free run is long enough), `pool` (both, and the budget),
-//! `leased` (pages that have an owner: where memory is touched), `builder`, `chunk`, `entry`, `store`.
+//! `leased` (pages that have an owner: where memory is touched), `builder`, `chunk`, `entry`, `charges` (quotas), `store`.
 
 mod bits;
 mod builder;
+mod charges;
 mod chunk;
 mod entry;
 mod leased;

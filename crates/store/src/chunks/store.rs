@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use types::{ChunkId, ObjectId, PAGE_BYTES, RoleIndex, UnixSeconds};
+use types::{ChunkId, NamespaceId, ObjectId, PAGE_BYTES, Profile, RoleIndex, UnixSeconds};
 
 use super::builder::ChunkBuilder;
+use super::charges::Charges;
 use super::chunk::Chunk;
 use super::entry::{ChunkEntry, ChunkHeader};
 use super::pool::ChunkPages;
-use crate::{Category, Charge};
+use crate::{Category, Charge, QuotaShortage, Share};
 
 /// How many chunks the hand looks at for each cold one that it is asked for.
 const LOOKED_AT_FOR_ONE: usize = 8;
@@ -24,6 +25,7 @@ pub struct ChunkStore {
     entries: BTreeMap<ChunkId, Box<ChunkEntry>>,
     all: Sum,
     tentative: Sum,
+    quotas: Charges,
     /// The headers.
     charge: Charge,
     /// The last one that the hand has looked at.
@@ -77,6 +79,7 @@ impl ChunkStore {
             entries: BTreeMap::new(),
             all: Sum::default(),
             tentative: Sum::default(),
+            quotas: Charges::default(),
             charge: Charge::empty(pages.budget().clone(), Category::Index),
             hand: None,
         }
@@ -94,22 +97,56 @@ impl ChunkStore {
         &self.pages
     }
 
+    /// Which namespaces have a quota of which this holder's chunks count from now on. What is there of them is charged.
+    pub fn heed_quotas(&mut self, profile: Profile, limited: impl Iterator<Item = (NamespaceId, Share)>) {
+        self.quotas.heed(profile, limited);
+    }
+
     /// Takes a chunk in, tentatively, unless there is one of this name. The same chunk may have several names; it is counted
-    /// under each.
+    /// under each. It counted elsewhere before: no quota keeps it out, and it brings its part of the share with it.
     pub fn insert(&mut self, id: ChunkId, header: ChunkHeader, chunk: Chunk) -> Inserted {
+        if let Some(known) = self.known_as(id, &header, &chunk) {
+            return known;
+        }
+        self.quotas.bring(id.object.namespace, chunk.allocated_bytes() as u64);
+        self.put_in(id, header, chunk);
+        Inserted::New
+    }
+
+    /// The same for a chunk that did not count before.
+    ///
+    /// # Errors
+    /// If its namespace has a quota of which there is too little left here. Nothing has changed then.
+    pub fn try_insert(
+        &mut self,
+        id: ChunkId,
+        header: ChunkHeader,
+        chunk: Chunk,
+    ) -> Result<Inserted, QuotaShortage> {
+        if let Some(known) = self.known_as(id, &header, &chunk) {
+            return Ok(known);
+        }
+        self.quotas.try_add(id.object.namespace, chunk.allocated_bytes() as u64)?;
+        self.put_in(id, header, chunk);
+        Ok(Inserted::New)
+    }
+
+    /// What becomes of a chunk that is not new; none if it is.
+    fn known_as(&self, id: ChunkId, header: &ChunkHeader, chunk: &Chunk) -> Option<Inserted> {
         debug_assert!(chunk.pool().is_same(&self.pages), "the chunk lies in another pool");
         if header.trailer.get(usize::from(self.role.0)) != Some(&chunk.checksum()) {
-            return Inserted::Wrong;
+            return Some(Inserted::Wrong);
         }
-        if let Some(there) = self.entries.get(&id) {
-            return if there.chunk().is_equal(&chunk) { Inserted::Same } else { Inserted::Different };
-        }
+        let is_equal = self.entries.get(&id)?.chunk().is_equal(chunk);
+        Some(if is_equal { Inserted::Same } else { Inserted::Different })
+    }
+
+    fn put_in(&mut self, id: ChunkId, header: ChunkHeader, chunk: Chunk) {
         self.all.add(&chunk);
         self.tentative.add(&chunk);
         let entry = Box::new(ChunkEntry::new(header, chunk));
         self.charge.set(self.charge.bytes() + entry.memory_bytes());
         self.entries.insert(id, entry);
-        Inserted::New
     }
 
     /// The chunk of this name.
@@ -132,6 +169,7 @@ impl ChunkStore {
     pub fn remove(&mut self, id: ChunkId) -> Option<Chunk> {
         let entry = self.entries.remove(&id)?;
         self.all.subtract(entry.chunk());
+        self.quotas.subtract(id.object.namespace, entry.chunk().allocated_bytes() as u64);
         if entry.is_tentative() {
             self.tentative.subtract(entry.chunk());
         }
@@ -169,17 +207,17 @@ impl ChunkStore {
         self.entries.range(ids).map(|(id, entry)| (*id, &**entry))
     }
 
-    /// At most `limit` kept chunks that were not read for long, the coldest first: of the next few that a hand looks at, which
+    /// At most `limit` kept chunks `that_may` go and were not read for long, the coldest first: of the next few that a hand looks at, which
     /// goes round all names, eight for each one that is asked for. So a call takes bounded time, and the answer is an estimate.
     /// Tentative chunks are passed over: their owner does not know them yet.
-    pub fn coldest(&mut self, limit: usize) -> Vec<ChunkId> {
+    pub fn coldest(&mut self, limit: usize, that_may: impl Fn(ChunkId) -> bool) -> Vec<ChunkId> {
         let behind = self.hand.map_or(Unbounded, Excluded);
         let round = self.hand.into_iter().flat_map(|hand| self.entries.range(..=hand));
         let ahead = self.entries.range((behind, Unbounded)).chain(round);
         let mut last = None;
         let looked_at =
             ahead.take(limit.saturating_mul(LOOKED_AT_FOR_ONE)).inspect(|(id, _)| last = Some(**id));
-        let kept = looked_at.filter(|(_, entry)| !entry.is_tentative());
+        let kept = looked_at.filter(|(id, entry)| !entry.is_tentative() && that_may(**id));
         let mut found: Vec<_> = kept.map(|(id, entry)| (entry.last_access(), *id)).collect();
         self.hand = last.or(self.hand);
         found.sort_unstable();
@@ -216,6 +254,28 @@ impl ChunkStore {
         self.tentative.bytes
     }
 
+    /// Bytes of the pages of a namespace's chunks.
+    #[must_use]
+    pub fn taken_by(&self, namespace: NamespaceId) -> u64 {
+        self.quotas.taken_by(namespace)
+    }
+
+    /// The same of all that have chunks here.
+    pub fn taken_by_namespaces(&self) -> impl Iterator<Item = (NamespaceId, u64)> {
+        self.quotas.taken()
+    }
+
+    /// What is charged of that to namespaces with a quota: of `n` bytes `k`, as if they lay in slots of data roles. Nothing where another holder
+    /// of the role counts.
+    pub fn charged(&self) -> impl Iterator<Item = (NamespaceId, u64)> {
+        self.quotas.charged()
+    }
+
+    /// How many bytes of pages are to go, because namespaces take more at this node than their shares: these chunks' part.
+    pub fn excess(&self) -> impl Iterator<Item = (NamespaceId, u64)> {
+        self.quotas.excess()
+    }
+
     /// Bytes of their headers, all charged to [`Category::Index`].
     #[must_use]
     pub fn header_bytes(&self) -> usize {
@@ -241,8 +301,10 @@ impl ChunkStore {
     /// If something does not hold.
     pub fn check_invariants(&self) {
         let (mut all, mut tentative, mut headers) = (Sum::default(), Sum::default(), 0);
-        for entry in self.entries.values() {
+        let mut taken = BTreeMap::new();
+        for (id, entry) in &self.entries {
             all.add(entry.chunk());
+            *taken.entry(id.object.namespace).or_default() += entry.chunk().allocated_bytes() as u64;
             if entry.is_tentative() {
                 tentative.add(entry.chunk());
             }
@@ -250,6 +312,7 @@ impl ChunkStore {
             self.check_entry(entry);
         }
         assert_eq!((self.all, self.tentative), (all, tentative), "chunks are counted");
+        self.quotas.check_invariants(&taken);
         assert_eq!(self.charge.bytes(), headers, "headers of chunks are paid for");
         let in_budget = self.pages.budget().used(Category::Index);
         assert!(headers as u64 <= in_budget, "headers of chunks are in no budget");

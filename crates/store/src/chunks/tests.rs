@@ -480,16 +480,16 @@ fn the_hand_names_the_coldest_of_those_that_it_passes() {
     let pages = pool(1);
     let mut store = kept_store(&pages, 20, |number| 100 - number);
     // Eight for each one that is asked for, and on from there.
-    assert_eq!(numbers(&store.coldest(1)), [7]);
-    assert_eq!(numbers(&store.coldest(1)), [15]);
+    assert_eq!(numbers(&store.coldest(1, |_| true)), [7]);
+    assert_eq!(numbers(&store.coldest(1, |_| true)), [15]);
     store.touch(id(19, 0), UnixSeconds(200));
     store.touch(id(18, 0), UnixSeconds(3));
     // The last four and the first four.
-    assert_eq!(numbers(&store.coldest(1)), [18]);
-    assert!(store.coldest(0).is_empty());
+    assert_eq!(numbers(&store.coldest(1, |_| true)), [18]);
+    assert!(store.coldest(0, |_| true).is_empty());
     // All of them, once.
-    assert_eq!(numbers(&store.coldest(5)), [18, 17, 16, 15, 14]);
-    assert_eq!(store.coldest(100).len(), 20);
+    assert_eq!(numbers(&store.coldest(5, |_| true)), [18, 17, 16, 15, 14]);
+    assert_eq!(store.coldest(100, |_| true).len(), 20);
 }
 
 #[test]
@@ -497,8 +497,8 @@ fn a_chunk_that_may_still_be_committed_is_not_cold() {
     let pages = pool(1);
     let mut store = kept_store(&pages, 1, |_| 9);
     insert(&mut store, id(5, 0), 0, build(&pages, 64, 1, 1));
-    assert_eq!(numbers(&store.coldest(2)), [0]);
-    assert!(ChunkStore::new(ROLE, &pages).coldest(2).is_empty());
+    assert_eq!(numbers(&store.coldest(2, |_| true)), [0]);
+    assert!(ChunkStore::new(ROLE, &pages).coldest(2, |_| true).is_empty());
 }
 
 #[test]

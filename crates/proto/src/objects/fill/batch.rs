@@ -9,6 +9,7 @@ use store::{ChunkBuilder, ChunkHeader, ChunkStore, Inserted};
 use types::{MemberId, ObjectId};
 use wire::object::ListedChunk;
 
+use super::bring::bring;
 use crate::objects::order::{Made, Order, Purpose};
 use crate::objects::scope::Scope;
 
@@ -195,8 +196,7 @@ pub(super) fn keep_made(
     let (received_at, last_access) = (scope.now.time, scope.now.unix);
     let trailer = trailer.iter().copied().collect();
     let header = ChunkHeader { key_hash: *key_hash, geometry: *geometry, trailer, received_at, last_access };
-    let inserted = chunks.insert(*chunk, header, built);
-    if inserted == Inserted::Wrong {
+    if bring(scope, chunks, *chunk, header, built) == Some(Inserted::Wrong) {
         tracing::error!(%member, %chunk, "what a graph has made is not this chunk");
         return false;
     }

@@ -13,6 +13,7 @@ use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
 use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
+use super::bring::bring;
 use crate::objects::scope::Scope;
 
 /// See the module.
@@ -251,7 +252,7 @@ impl Mend {
         let (received_at, last_access) = (scope.now.time, scope.now.unix);
         let trailer = trailer.iter().copied().collect();
         let header = ChunkHeader { key_hash, geometry, trailer, received_at, last_access };
-        if chunks.insert(chunk, header, built) == Inserted::Wrong {
+        if bring(scope, chunks, chunk, header, built) == Some(Inserted::Wrong) {
             return tracing::error!(member = %self.member, %chunk, "what was made of others is not this chunk");
         }
         if kept {

@@ -7,6 +7,7 @@
 //! owner says that it is not committed (docs/objects.md, "Filling").
 
 mod batch;
+mod bring;
 mod mend;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -133,6 +134,11 @@ impl Fill {
     /// Whether there was no room for what came.
     pub(super) fn lacks_room(&self) -> bool {
         self.mends.values().any(Mend::lacks_room)
+    }
+
+    /// Whether anything here was got from others.
+    pub(super) fn has_got(&self) -> bool {
+        self.got > 0
     }
 
     /// Bytes of what is being got.
