@@ -25,6 +25,7 @@ mod operation;
 mod request;
 
 pub use config::Config;
+pub use connection::disown;
 pub use core::Core;
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};
