@@ -36,7 +36,7 @@ static void ask(slot *slot, unsigned turn) {
     call.tag = (uint64_t)(slot - slots);
     call.timeout_ms = DEADLINE_MS;
     sprintf(slot->key, "f%u", key);
-    slot->is_get = turn / KEYS % 3 != 0;
+    slot->is_get = turn >= KEYS && turn % 3 != 0;
     slot->since = now_ms();
     if (slot->is_get) {
         CHECK(gestalt_iget(client, slot->key, strlen(slot->key), slot->buffer, sizeof slot->buffer, &call, &request),
