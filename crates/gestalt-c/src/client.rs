@@ -62,7 +62,7 @@ impl Client {
 
     fn start(options: &gestalt::Options, checks: bool) -> Result<Self, Failure> {
         let system = |error: std::io::Error| Failure::of(Status::System, error.to_string());
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(system)?;
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(system)?;
         let handle = runtime.handle().clone();
         let stop = Arc::new(Notify::new());
         let until = Arc::clone(&stop);

@@ -110,6 +110,16 @@ fn a_queue_lives_in_somebody_elses_epoll_loop() {
     Program::of("epoll.c").run(&[&uri(&cluster, 2)]);
 }
 
+#[test]
+fn the_program_in_the_document_works() {
+    let document = fs::read_to_string(Path::new(CRATE).join("../../docs/c-client.md")).expect("the document");
+    let sample =
+        document.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    let cluster = Cluster::start();
+    let said = Program::of_text("sample", sample).run(&[&uri(&cluster, 0)]);
+    assert!(said.starts_with("hello, version "), "{said}");
+}
+
 /// Ten thousand requests are in flight when a node ends, and for two leases afterwards.
 #[test]
 fn every_request_ends_in_time_when_a_node_is_lost() {

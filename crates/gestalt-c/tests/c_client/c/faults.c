@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-enum { KEYS = 2000, IN_FLIGHT = 10000, DEADLINE_MS = 2000, SLACK_MS = 1500 };
+enum { KEYS = 2000, IN_FLIGHT = 10000, DEADLINE_MS = 2000, SLACK_MS = 3000 };
 
 static gestalt_client client;
 static gestalt_queue queue;
