@@ -3,11 +3,12 @@
 use std::fs;
 use std::mem::offset_of;
 use std::path::Path;
+use std::process::Command;
 
 use gestalt_c::Status;
 use gestalt_c::structs::{Call, Event, Options, Outcome, Part, Place, Span};
 
-use crate::programs::{CRATE, Program};
+use crate::programs::{CRATE, Program, library};
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(CRATE).join(path)).expect("a file of this crate")
@@ -121,6 +122,32 @@ fn the_header_has_every_code_and_the_abi() {
         assert!(has(&line), "the header has not: {line}");
     }
     assert!(has(&format!("#define GESTALT_ABI {}", gestalt_c::abi::GESTALT_ABI)));
+}
+
+/// What a tool says of the shared library.
+fn told_by(tool: &str, option: &str) -> String {
+    let told = Command::new(tool).arg(option).arg(library("libgestalt_c.so")).output().expect("binutils");
+    String::from_utf8(told.stdout).expect("text")
+}
+
+#[test]
+fn the_shared_library_has_these_functions_and_no_others_and_is_named_after_the_abi() {
+    let symbols = told_by("nm", "-D");
+    let defined = symbols.lines().filter_map(|line| line.split_once(" T ").map(|(_, name)| name));
+    let mut defined: Vec<&str> = defined.collect();
+    let functions = names();
+    let mut declared: Vec<&str> = functions
+        .iter()
+        .map(|function| {
+            let name = function.split('(').next().expect("a name");
+            name.rsplit([' ', '*']).next().expect("a name")
+        })
+        .collect();
+    defined.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(defined, declared);
+    let name = format!("[libgestalt.so.{}]", gestalt_c::abi::GESTALT_ABI);
+    assert!(told_by("readelf", "-d").contains(&name));
 }
 
 /// A struct's name in C, its length, and where its fields are.

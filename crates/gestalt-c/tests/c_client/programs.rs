@@ -21,7 +21,7 @@ pub struct Program {
 }
 
 /// A library that was built with this test.
-fn library(name: &str) -> PathBuf {
+pub fn library(name: &str) -> PathBuf {
     std::env::current_exe().expect("this test is a file").with_file_name(name)
 }
 
@@ -118,6 +118,18 @@ fn the_program_in_the_document_works() {
     let cluster = Cluster::start();
     let said = Program::of_text("sample", sample).run(&[&uri(&cluster, 0)]);
     assert!(said.starts_with("hello, version "), "{said}");
+}
+
+#[test]
+fn overlap_is_measured_for_writes_and_reads() {
+    let cluster = Cluster::start();
+    let said = Program::of("overlap.c").run(&[&uri(&cluster, 0), "100000", "5"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines.len() == 2
+            && lines[0].starts_with("set 100000 bytes: overlap ")
+            && lines[1].starts_with("get ")
+    );
 }
 
 /// Ten thousand requests are in flight when a node ends, and for two leases afterwards.
