@@ -7,6 +7,7 @@ mod bench;
 mod built;
 mod ceph;
 mod ceph_page;
+mod clients;
 mod clock;
 mod counts;
 mod cuda;
@@ -37,6 +38,8 @@ usage:
   cargo xtask bench graphs            coding graphs over a network in virtual time, into docs/benchmarks
   cargo xtask bench fills             a holder that is filled over shaped links, into docs/benchmarks; needs root
   cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
+  cargo xtask client c [PREFIX]       builds the client for C into PREFIX, or target/clients
+  cargo xtask client python [PYTHON]  builds the wheel for Python into target/clients
   cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
   cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         ["bench", "graphs", rest @ ..] => bench::graphs(rest),
         ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "ceph", rest @ ..] => ceph::bench(rest),
+        ["client", "c", rest @ ..] => clients::c(rest),
+        ["client", "python", rest @ ..] => clients::python(rest),
         ["plugin", "ceph"] => ceph::plugin(),
         ["plugin", "liberasurecode"] => liberasurecode::plugin(),
         ["bench", "counts", rest @ ..] => counts::run(rest),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use bytes::Bytes;
 use native::{Capabilities, FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, Welcome};
@@ -136,6 +137,11 @@ impl Connection {
         }
     }
 
+    /// What waits to be sent and lies in this memory is copied.
+    pub(crate) fn disown(&mut self, memory: &Range<usize>) {
+        self.out.iter_mut().for_each(|bytes| disown(bytes, memory));
+    }
+
     fn append(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         let before = self.tail.len();
         put(&mut self.tail);
@@ -152,5 +158,13 @@ impl Connection {
         self.out.push_back(bytes.clone());
         self.out_bytes += bytes.len();
         self.written += bytes.len() as u64;
+    }
+}
+
+/// Copies bytes that lie in memory that is its owner's again.
+pub fn disown(bytes: &mut Bytes, memory: &Range<usize>) {
+    let start = bytes.as_ptr() as usize;
+    if memory.start < start + bytes.len() && start < memory.end {
+        *bytes = Bytes::copy_from_slice(bytes);
     }
 }

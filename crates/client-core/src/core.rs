@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 use native::{
@@ -45,6 +46,7 @@ pub struct Core {
     /// The last numbers that were given.
     last_request: u64,
     last_connection: u64,
+    is_closed: bool,
 }
 
 /// Commands of the caller.
@@ -66,15 +68,19 @@ impl Core {
             events: VecDeque::new(),
             last_request: 0,
             last_connection: 0,
+            is_closed: false,
         }
     }
 
     /// Asks for something. What it comes to is an event.
     ///
     /// # Errors
-    /// `Full`, `BadKey` or `TooLarge`: then nothing has been asked.
+    /// `Closed`, `Full`, `BadKey` or `TooLarge`: then nothing has been asked.
     pub fn submit(&mut self, now: Time, operation: Operation) -> Result<RequestId, Error> {
         let Operation { key, op, timeout_us } = operation;
+        if self.is_closed {
+            return Err(Error::Closed);
+        }
         if self.requests.len() >= self.config.max_requests {
             return Err(Error::Full);
         }
@@ -160,8 +166,15 @@ impl Core {
         self.requests.len()
     }
 
-    /// Everything ends: what is unfinished, and all connections.
+    /// The memory of a value whose request has ended is its owner's again: what waits to be sent of it is copied. What
+    /// [`Self::poll_output`] has given, its caller [copies](crate::disown).
+    pub fn disown(&mut self, memory: &Range<usize>) {
+        self.connections.values_mut().for_each(|connection| connection.disown(memory));
+    }
+
+    /// Everything ends: what is unfinished, and all connections. Nothing is asked any more.
     pub fn close(&mut self) {
+        self.is_closed = true;
         let unfinished: Vec<RequestId> = self.requests.keys().copied().collect();
         unfinished.into_iter().for_each(|id| self.finish(id, Err(Error::Closed)));
         let connections = std::mem::take(&mut self.connections);

@@ -26,6 +26,7 @@ mod request;
 mod sessions;
 
 pub use config::Config;
+pub use connection::disown;
 pub use core::Core;
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};

@@ -57,7 +57,10 @@ impl Default for Options {
 }
 
 impl Options {
-    pub(crate) fn config(&self) -> Config {
+    /// What the core is made with. For bindings: it may change with every version.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn config(&self) -> Config {
         Config {
             seeds: self.seeds.clone(),
             namespace: self.namespace.clone(),

@@ -3,18 +3,22 @@
 //! There is one lock around the core and those who wait; it is held while a request is put into frames, or frames are read, and never over an
 //! await. Each connection is a task, in which reading and writing go on beside each other: a server that sends is read also while it takes
 //! nothing.
+//!
+//! Values that are sent lie where the caller has them. When a request has ended and what is left of its value has not been sent, that is copied,
+//! before the caller hears of the end: so writing to a socket, which never blocks, goes on under a lock of the connection.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId};
+use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, disown};
 use native::Meta;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Handle;
@@ -40,6 +44,11 @@ pub trait Sink: Send {
 
     /// More bytes of a value that is fed may be given.
     fn wants(&mut self) {}
+
+    /// The memory in which its value lies, if that is not the library's own and somebody may still hold on to it.
+    fn lent(&self) -> Option<Range<usize>> {
+        None
+    }
 
     /// It has come to its end.
     fn done(self: Box<Self>, result: Result<Done, Error>);
@@ -71,6 +80,15 @@ struct State {
 struct Wake {
     output: Notify,
     close: Notify,
+    /// What is being sent. Locked after the state, never before it.
+    sending: Mutex<Sending>,
+}
+
+#[derive(Default)]
+struct Sending {
+    buffers: Vec<Bytes>,
+    /// How many of them have been sent.
+    sent: usize,
 }
 
 impl Shell {
@@ -118,6 +136,12 @@ impl Shell {
         self.shared.with(|core, _| core.cancel(id));
     }
 
+    /// Ends everything that has not ended, and all connections. What is asked afterwards is refused.
+    pub fn close(&self) {
+        self.shared.with(|core, _| core.close());
+        self.shared.timer.notify_one();
+    }
+
     /// Returns when the client has a map, or when the time is over: whether it has.
     pub async fn has_map(&self, limit: Duration) -> bool {
         let mut has_map = self.shared.has_map.subscribe();
@@ -134,8 +158,7 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        self.shared.with(|core, _| core.close());
-        self.shared.timer.notify_one();
+        self.close();
     }
 }
 
@@ -160,7 +183,7 @@ impl Shared {
     fn dispatch(self: &Arc<Self>, now: Time, mut state: MutexGuard<'_, State>) {
         let State { core, sinks, connections } = &mut *state;
         while let Some(event) = core.poll_event() {
-            tell(core, sinks, event);
+            tell(core, sinks, connections, event);
         }
         while let Some(action) = core.poll_action() {
             match action {
@@ -171,6 +194,8 @@ impl Shared {
                 }
                 Action::Close(conn) => {
                     if let Some(wake) = connections.remove(&conn) {
+                        // From here on nobody looks for lent memory in it.
+                        *wake.sending() = Sending::default();
                         wake.close.notify_one();
                     }
                 }
@@ -194,7 +219,12 @@ impl Shared {
     }
 }
 
-fn tell(core: &mut Core, sinks: &mut BTreeMap<RequestId, Box<dyn Sink>>, event: Event) {
+fn tell(
+    core: &mut Core,
+    sinks: &mut BTreeMap<RequestId, Box<dyn Sink>>,
+    connections: &BTreeMap<ConnId, Arc<Wake>>,
+    event: Event,
+) {
     match event {
         Event::Head(id, meta, len) => {
             let wanted = sinks.get_mut(&id).is_some_and(|sink| sink.head(&meta, len));
@@ -215,6 +245,10 @@ fn tell(core: &mut Core, sinks: &mut BTreeMap<RequestId, Box<dyn Sink>>, event: 
         }
         Event::Done(id, result) => {
             if let Some(sink) = sinks.remove(&id) {
+                if let Some(memory) = sink.lent() {
+                    core.disown(&memory);
+                    connections.values().for_each(|wake| wake.sending().disown(&memory));
+                }
                 sink.done(result);
             }
         }
@@ -284,41 +318,76 @@ async fn read(shared: &Weak<Shared>, conn: ConnId, mut reader: OwnedReadHalf) ->
 async fn write(
     shared: &Weak<Shared>,
     conn: ConnId,
-    mut writer: OwnedWriteHalf,
+    writer: OwnedWriteHalf,
     wake: &Wake,
 ) -> std::io::Result<()> {
-    let mut buffers = Vec::with_capacity(WRITE_BUFFERS);
     loop {
-        buffers.clear();
-        match shared.upgrade() {
-            Some(shared) => {
-                shared.with(|core, now| core.poll_output(now, conn, WRITE_BUFFERS, &mut buffers));
+        let Some(shared) = shared.upgrade() else { return Ok(()) };
+        shared.with(|core, now| {
+            let mut sending = wake.sending();
+            core.poll_output(now, conn, WRITE_BUFFERS, &mut sending.buffers);
+        });
+        drop(shared);
+        let mut has_sent = false;
+        while let Some(sent) = wake.send(&writer) {
+            match sent {
+                Ok(()) => has_sent = true,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => writer.writable().await?,
+                Err(error) => return Err(error),
             }
-            None => return Ok(()),
         }
-        if buffers.is_empty() {
+        if !has_sent {
             wake.output.notified().await;
-        } else {
-            write_all(&mut writer, &mut buffers).await?;
         }
     }
 }
 
-async fn write_all(writer: &mut OwnedWriteHalf, buffers: &mut [Bytes]) -> std::io::Result<()> {
-    let mut first = 0;
-    while first < buffers.len() {
-        let slices: Vec<IoSlice<'_>> = buffers[first..].iter().map(|bytes| IoSlice::new(bytes)).collect();
-        let mut written = writer.write_vectored(&slices).await?;
-        if written == 0 {
-            return Err(std::io::ErrorKind::WriteZero.into());
-        }
-        while first < buffers.len() && written >= buffers[first].len() {
-            written -= buffers[first].len();
-            first += 1;
-        }
-        if written > 0 {
-            buffers[first].advance(written);
-        }
+impl Wake {
+    fn sending(&self) -> MutexGuard<'_, Sending> {
+        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    Ok(())
+
+    /// Its lock is not held while the socket takes nothing.
+    fn send(&self, writer: &OwnedWriteHalf) -> Option<std::io::Result<()>> {
+        self.sending().send(writer)
+    }
+}
+
+impl Sending {
+    /// Sends what the socket takes now; none if there is nothing left.
+    fn send(&mut self, writer: &OwnedWriteHalf) -> Option<std::io::Result<()>> {
+        let rest = &self.buffers[self.sent..];
+        if rest.is_empty() {
+            return None;
+        }
+        let slices: Vec<IoSlice<'_>> = rest.iter().map(|bytes| IoSlice::new(bytes)).collect();
+        let result = writer.try_write_vectored(&slices);
+        Some(result.and_then(|len| {
+            if len == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            self.advance(len);
+            Ok(())
+        }))
+    }
+
+    fn advance(&mut self, mut len: usize) {
+        while let Some(bytes) = self.buffers.get_mut(self.sent) {
+            let sent = len.min(bytes.len());
+            bytes.advance(sent);
+            len -= sent;
+            if !bytes.is_empty() {
+                return;
+            }
+            // Nothing holds on to a value that has been sent.
+            *bytes = Bytes::new();
+            self.sent += 1;
+        }
+        self.buffers.clear();
+        self.sent = 0;
+    }
+
+    fn disown(&mut self, memory: &Range<usize>) {
+        self.buffers.iter_mut().for_each(|bytes| disown(bytes, memory));
+    }
 }

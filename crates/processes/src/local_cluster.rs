@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use types::ClusterMap;
+use types::{ClusterMap, NodeId};
 
 use crate::binary::binary;
 use crate::pages::{metric, page};
@@ -131,6 +131,15 @@ impl LocalCluster {
     #[must_use]
     pub fn all_memcached(&self) -> Vec<SocketAddr> {
         (0..self.nodes).map(|node| self.memcached(node)).collect()
+    }
+
+    /// Where node `node` listens for clients of the native protocol, by the map.
+    ///
+    /// # Errors
+    /// One line if the coordinator does not say it.
+    pub fn native(&self, node: u16) -> Result<SocketAddr, String> {
+        let native = self.map()?.node(NodeId(node)).and_then(|known| known.native);
+        native.ok_or_else(|| format!("node {node} has no native listener"))
     }
 
     /// The coordinator's HTTP address.

@@ -31,6 +31,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("proto", &["cluster", "codec", "graph", "store", "types", "wire"]),
     ("client-core", &["native", "types"]),
     ("gestalt", &["client-core", "native", "types"]),
+    ("gestalt-c", &["gestalt"]),
     ("client", &["faces", "types"]),
     ("load", &["client", "types"]),
     ("server", &["cluster", "codec", "etcd", "faces", "graph", "native", "proto", "store", "types", "wire"]),

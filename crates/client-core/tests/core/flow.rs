@@ -203,3 +203,22 @@ fn a_server_that_breaks_the_protocol_is_left() {
     let rest = Range { start: 60_000, len: 40_000 };
     assert!(other != conn && matches!(ask, Ask::Get(get) if get.range == Some(rest)));
 }
+
+#[test]
+fn memory_of_a_value_that_has_not_been_sent_is_free_once_its_request_has_ended() {
+    let mut world = World::ready();
+    let value = Bytes::from(vec![7; 40_000]);
+    let memory = value.as_ptr() as usize..value.as_ptr() as usize + value.len();
+    let id = world.set(Body::Here(value.clone()));
+    world.core.cancel(id);
+    assert!(!value.is_unique(), "it waits to be sent");
+    world.core.disown(&memory);
+    assert!(value.is_unique());
+    world.settle();
+    let is_set = |ask: &Ask| matches!(ask, Ask::Store(store) if matches!(&store.content, Content::Here(bytes) if *bytes == value));
+    assert!(world.asked().iter().any(|(_, _, request)| is_set(&request.ask)), "the frame is sent as it was");
+    world.core.close();
+    let op = Op::Get { range: None, touch: None };
+    let operation = Operation { key: Bytes::from_static(b"k"), op, timeout_us: None };
+    assert_eq!(world.core.submit(world.now, operation), Err(Error::Closed));
+}

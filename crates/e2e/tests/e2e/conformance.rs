@@ -3,11 +3,12 @@
 //! Every test installs what it needs: Debian's libmemcached-tools, pymemcache's and meta-memcache from PyPI, gomemcache
 //! from the Go module proxy.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use std::{fs, thread};
 
 use processes::local_cluster::{LocalCluster, Options};
@@ -66,6 +67,69 @@ fn pymemcaches_integration_suite_passes() {
         .args(["--server", "127.0.0.1", "--port", &port]);
     let text = read(&mut pytest).unwrap();
     assert!(text.contains(" passed"), "pytest ran no test");
+}
+
+#[test]
+fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
+    let python =
+        python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"]).unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name("libgestalt_c.so");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python");
+    let cluster = LocalCluster::start(&Options::default()).expect("a cluster starts");
+    let uri = format!("gestalt://{}/default", cluster.native(1).unwrap());
+    let pytest = |folder: &Path| {
+        let mut pytest = Command::new(&python);
+        pytest.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).arg(package.join("tests"));
+        pytest.env("GESTALT_URI", &uri).env("PYTHONPATH", folder).env("PYTHONDONTWRITEBYTECODE", "1");
+        pytest
+    };
+    let text = read(pytest(&package).env("GESTALT_LIBRARY", &library)).unwrap();
+    assert!(text.contains(" passed"), "pytest ran no test");
+    let dir = tempfile::tempdir().unwrap();
+    let mut build = Command::new(package.join("build.sh"));
+    build.arg(&python).arg(&library).arg(dir.path()).args(["--no-index", "--no-build-isolation"]);
+    read(&mut build).unwrap();
+    let wheel = fs::read_dir(dir.path()).unwrap().next().expect("a wheel").unwrap().path();
+    let installed = dir.path().join("installed");
+    let install =
+        ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--target"];
+    read(Command::new(&python).args(install).arg(&installed).arg(wheel)).unwrap();
+    let text = read(pytest(&installed).args(["-k", "conformance"])).unwrap();
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn the_c_client_is_found_by_pkg_config_and_lives_through_a_node_that_is_killed() {
+    ensure_program("pkg-config", "pkgconf").unwrap();
+    let krate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gestalt-c");
+    let built = std::env::current_exe().unwrap().with_file_name("");
+    let dir = tempfile::tempdir().unwrap();
+    read(Command::new(krate.join("install.sh")).arg(built).arg(dir.path())).unwrap();
+    let lib = dir.path().join("lib");
+    let mut asked = Command::new("pkg-config");
+    asked.env("PKG_CONFIG_PATH", lib.join("pkgconfig")).args(["--cflags", "--libs", "gestalt"]);
+    let flags = read(&mut asked).unwrap();
+    let program = dir.path().join("faults");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-std=gnu99", "-o"]).arg(&program).arg(krate.join("tests/c_client/c/faults.c"));
+    read(compiler.args(flags.split_whitespace())).unwrap();
+    let cluster = cluster();
+    let mut command = Command::new(program);
+    command.arg(format!("gestalt://{}/default", cluster.native(0).unwrap())).env("LD_LIBRARY_PATH", lib);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert_eq!(line, "running\n");
+    cluster.kill_nodes(&[3]);
+    thread::sleep(Duration::from_secs(4));
+    drop(child.stdin.take());
+    let mut tally = String::new();
+    output.read_to_string(&mut tally).unwrap();
+    println!("{tally}");
+    assert!(child.wait().unwrap().success(), "{tally}");
+    // A write to a connection that is gone ends as a request, and not the program.
+    assert!(tally.contains("Unknown ") || tally.contains("TimedOut "), "{tally}");
 }
 
 #[test]

@@ -1,0 +1,173 @@
+import array
+import gc
+import os
+import socket
+import threading
+import time
+
+import numpy
+import pytest
+
+import gestalt
+
+
+def test_values_have_versions_flags_and_lives(client):
+    version = client.set("k", b"hello", ttl=600, flags=7)
+    item = client.get_item("k")
+    assert (item.value, item.version, item.flags, item.value_len) == (b"hello", version, 7, 5)
+    assert 500 < item.ttl <= 600
+    assert client.get("k", offset=1, length=3) == b"ell"
+    assert client.get("k", offset=3) == b"lo"
+    assert client.get("k", ttl=0) == b"hello" and client.get_item("k").ttl is None
+    assert client.get("none") is None and client.get_item("none") is None
+    assert client.cas("k", "x", version + 1) is None
+    assert client.cas("k", "x", client.get_item("k").version) > 0
+    assert client.get_many(["k", "none"]) == [b"x", None]
+    stat = client.stat("k")
+    assert (stat.value_len, stat.chunk_len, stat.was_read) == (1, 0, True) and client.stat("none") is None
+    places = client.locate("k")
+    assert places.spans == [gestalt.Span(0, 1, 0, [places.primary])] and client.locate("none").spans == []
+
+
+def test_numbers_count(client):
+    client.delete("n")
+    assert client.incr("n") is None
+    assert client.incr("n", 5, initial=40) == 40
+    assert client.incr("n", 5) == 45
+    assert client.incr("n", -50) == 0
+
+
+def test_numpy_arrays_are_read_into_without_a_copy(client):
+    numbers = numpy.arange(100_000, dtype=numpy.float32)
+    client.set("numbers", numpy.ascontiguousarray(numbers))
+    back = numpy.zeros_like(numbers)
+    assert client.get_into("numbers", back) == numbers.nbytes
+    assert (back == numbers).all()
+    assert client.get_into("numbers", back[:10], offset=400, length=40) == 40
+    assert (back[:10] == numbers[100:110]).all()
+    assert client.get_into("none", back) is None
+    with pytest.raises(gestalt.ShortBuffer) as short:
+        client.get_into("numbers", back[:10])
+    assert short.value.needed == numbers.nbytes
+    with pytest.raises(BufferError):
+        client.get_into("numbers", b"read only")
+    with pytest.raises((BufferError, ValueError)):
+        client.set("numbers", numbers[::2])
+    for value in [bytearray(b"abc"), memoryview(b"abc"), array.array("B", b"abc"), "abc"]:
+        client.set("k", value)
+        assert client.get("k") == b"abc"
+
+
+def test_a_buffer_is_the_requests_until_that_is_over(client):
+    value = bytearray(200_000)
+    request = client.iset("k", value)
+    with pytest.raises(BufferError):
+        value.append(1)
+    assert request.result() > 0
+    value.append(1)
+    request = client.iset("k", value)
+    value[100_000] = 1
+    with pytest.raises(gestalt.BufferChanged):
+        request.result()
+    # Dropped in the middle: the buffer is free at once.
+    for _ in range(50):
+        into = bytearray(200_001)
+        client.iget_into("k", into)
+        client.iset("k", into)
+        gc.collect()
+        into.append(1)
+
+
+def test_requests_overlap(client):
+    requests = [client.iset(f"r{at}", str(at)) for at in range(1000)]
+    assert gestalt.wait_any(requests) is not None
+    assert gestalt.wait_all(requests)
+    assert all(request.done() and request.result() > 0 for request in requests)
+    assert requests[0].result() == requests[0].result(), "a result can be looked at again"
+    gets = [client.iget(f"r{at}") for at in range(1000)]
+    assert [int(get.result()) for get in gets] == list(range(1000))
+    assert gestalt.wait_any(gets) == 0 and gestalt.wait_all(gets)
+
+
+def test_errors_are_told_apart(client, uri):
+    for bad in ["", "k" * 251]:
+        with pytest.raises(gestalt.BadKey) as raised:
+            client.get(bad)
+        assert raised.value.changed_nothing and isinstance(raised.value, ValueError)
+    client.set("k", "text")
+    with pytest.raises(gestalt.NotANumber, match="no number"):
+        client.incr("k")
+    with pytest.raises(gestalt.GestaltError, match="gestalt://"):
+        gestalt.connect("http://127.0.0.1")
+    with gestalt.connect(uri.replace("/default", "/nobody")) as other:
+        with pytest.raises(gestalt.NoNamespace):
+            other.get("k")
+    request = other.iget
+    with pytest.raises(gestalt.Closed):
+        request("k")
+    other.close()
+
+
+def test_deadlines_are_kept_and_requests_can_be_cancelled():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"gestalt://127.0.0.1:{silent.getsockname()[1]}"
+        begun = time.monotonic()
+        with pytest.raises(gestalt.Unreachable) as raised:
+            gestalt.connect(uri, timeout=0.3)
+        assert isinstance(raised.value, ConnectionError) and 0.2 < time.monotonic() - begun < 10
+
+
+def test_a_request_that_is_cancelled_or_closed_says_so(uri):
+    client = gestalt.connect(uri)
+    request = client.iget("k")
+    request.cancel()
+    try:
+        request.result()
+    except gestalt.Cancelled as cancelled:
+        assert not cancelled.changed_nothing
+    waiting = [client.iget("k") for _ in range(100)]
+    client.close()
+    for request in waiting:
+        try:
+            request.result()
+        except gestalt.Closed:
+            pass
+
+
+def test_threads_share_a_client(client):
+    def work(number):
+        for at in range(100):
+            client.set(f"t{number}", str(at))
+            assert client.get(f"t{number}") == str(at).encode()
+
+    failed = []
+
+    def guarded(number):
+        try:
+            work(number)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not failed
+
+
+def test_a_process_that_is_forked_off_has_no_client(client, uri):
+    request = client.iget("k")
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            client.get("k")
+        except gestalt.Closed:
+            del request
+            with gestalt.connect(uri) as own:
+                own.set("child", "was here")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    request.result()
+    assert client.get("child") == b"was here"

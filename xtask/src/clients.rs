@@ -1,0 +1,35 @@
+//! Clients for other languages: built, and put where they can be used.
+
+use crate::run::{Run, root};
+
+/// Where they are put unless it is said.
+const OUT: &str = "target/clients";
+
+/// `cargo xtask client c [PREFIX]`: libraries, header and a file for pkg-config.
+pub fn c(rest: &[&str]) -> Result<(), String> {
+    let prefix = rest.first().map_or_else(|| below(OUT), |prefix| (*prefix).to_owned());
+    let built = build()?;
+    Run::new("sh", &[&below("crates/gestalt-c/install.sh"), &built, &prefix]).show()?;
+    println!("PKG_CONFIG_PATH={prefix}/lib/pkgconfig");
+    Ok(())
+}
+
+/// `cargo xtask client python [PYTHON]`: a wheel for every Python 3 on this platform.
+pub fn python(rest: &[&str]) -> Result<(), String> {
+    let python = rest.first().copied().unwrap_or("python3");
+    let library = build()? + "/libgestalt_c.so";
+    let out = below(OUT);
+    Run::new("sh", &[&below("bindings/python/build.sh"), python, &library, &out]).show()?;
+    println!("{python} -m pip install {out}/gestalt_kv-*.whl");
+    Ok(())
+}
+
+/// With panics that unwind: they end where C called.
+fn build() -> Result<String, String> {
+    Run::cargo(&["build", "--profile", "library", "--quiet", "-p", "gestalt-c"]).builds()?;
+    Ok(below("target/library"))
+}
+
+fn below(path: &str) -> String {
+    root().join(path).display().to_string()
+}
