@@ -123,6 +123,7 @@ impl From<Code> for Status {
             | Code::Number
             | Code::About
             | Code::Places
+            | Code::Session
             | Code::Whole => Self::Ok,
             Code::Miss | Code::NotFound => Self::Miss,
             Code::NotStored => Self::NotStored,
@@ -131,7 +132,8 @@ impl From<Code> for Status {
             Code::TooLarge => Self::TooLarge,
             Code::OutOfMemory => Self::OutOfMemory,
             Code::Busy => Self::Busy,
-            Code::Unavailable => Self::Unavailable,
+            // Nothing was done, and the client begins another session.
+            Code::Unavailable | Code::NoSession => Self::Unavailable,
             Code::Lost => Self::Lost,
             Code::NoNamespace => Self::NoNamespace,
             Code::Unknown => Self::Unknown,

@@ -54,7 +54,7 @@ fn answered(answer: Answer) -> Ending {
                 ending.meta = meta;
             }
         }
-        Answer::Just(_) | Answer::Value(_) => {}
+        Answer::Session(_) | Answer::Just(_) | Answer::Value(_) => {}
     }
     ending
 }
