@@ -245,6 +245,7 @@ wire_enum!(ResultCode {
 /// one, is not named.
 const NAMES_COHORT: u8 = 0x80;
 
+#[inline]
 fn put_kind(kind: u8, cohort: Cohort, out: &mut Writer<'_>) {
     if cohort == Cohort::default() {
         return kind.put(out);

@@ -48,12 +48,14 @@ impl Draft {
     }
 
     /// Whoever asked for this is told `outcome` when it commits.
+    #[inline]
     pub(in crate::primary) fn answering(pending: &Pending, outcome: Outcome) -> Self {
         let mut draft = Self::of(Purpose::Request(pending.request.op.kind()));
         if let Some(once) = &pending.request.once {
             draft.ops.extend(ops_of(once, &outcome));
         }
-        Self { answer: Some((pending.reply, outcome)), ..draft }
+        draft.answer = Some((pending.reply, outcome));
+        draft
     }
 
     /// So much was charged for it.
