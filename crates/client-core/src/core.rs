@@ -553,13 +553,19 @@ impl Core {
         let window = self.config.window;
         let namespace = self.nodes.map().and_then(|map| self.namespace(map));
         let Some(connection) = self.connections.get_mut(&conn) else { return };
+        let mut refused = Vec::new();
         while connection.has_credit()
             && let Some(id) = connection.waiting.pop_front()
         {
             let Some(request) = self.requests.get_mut(&id) else { continue };
-            let may_have_names = connection.takes_names();
+            if !connection.takes_names() && request.needs_names() {
+                refused.push((id, if request.may_be_done() { Error::Unknown } else { Error::Unreachable }));
+                continue;
+            }
             // Whoever knows no names does it as if it had none.
-            request.name.take_if(|_| !may_have_names);
+            if let Some(name) = request.name.take_if(|_| !connection.takes_names()) {
+                self.parked.extend(self.sessions.end(&name).map(|id| (AT_ONCE, id)));
+            }
             let once = request.name.map(|name| self.sessions.freshened(name));
             let message = namespace.and_then(|namespace| request.message(namespace, now, window, once));
             let Some(message) = message else { continue };
@@ -570,6 +576,7 @@ impl Core {
             }
         }
         self.announce(conn);
+        refused.into_iter().for_each(|(id, error)| self.finish(id, Err(error)));
     }
 
     /// Sends pieces of values, in turns, as far as their windows and the connection go.

@@ -11,9 +11,10 @@
 //! | `connection` | one connection: hello, credits, frames out and in |
 //! | `request` | one request: what it asks, how far it is, what may be done when it fails |
 //! | `nodes` | where nodes are, and which of them not to try now |
+//! | `sessions` | names under which writes are done once |
 //!
-//! A request is asked again only where it is known to have changed nothing: the server has said so, its frame had not left, its value had not
-//! left as a whole, or it only reads. What is read on from another node has the same version, or is an error. All queues have bounds.
+//! A request is asked again where it is known to have changed nothing (the server has said so, its frame had not left, its value had not
+//! left as a whole, or it only reads), or under its name, under which it is done once. What is read on from another node has the same version, or is an error. All queues have bounds.
 
 mod config;
 mod connection;

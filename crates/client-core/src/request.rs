@@ -164,6 +164,11 @@ impl Request {
         self.name.is_some_and(|name| name.once.again)
     }
 
+    /// Whether it can go only where names are known: what may have been done, or asks for a session.
+    pub(crate) fn needs_names(&self) -> bool {
+        self.may_be_done() || matches!(self.op, Op::Session)
+    }
+
     /// It is sent again from its beginning.
     pub(crate) fn restart(&mut self) {
         if let Some(name) = &mut self.name {

@@ -2,8 +2,9 @@
 //!
 //! # What may be done twice
 //!
-//! A read is done again at another node when its connection is lost. A write is done again only where it is known to have changed nothing;
-//! otherwise it fails with an [`Error`] of which [`Error::is_harmless`] says that it may have been done. Every request has a deadline.
+//! A read is done again at another node when its connection is lost. A write is made under a session, in which it has a number:
+//! it is sent again until what came of it is known, and is done once however often it comes. Where that does not go (no session is to be had, the
+//! deadline comes first, the bytes of an upload are gone) it fails with an [`Error`] of which [`Error::is_harmless`] says that it may have been done. Every request has a deadline.
 //!
 //! # Streams
 //!

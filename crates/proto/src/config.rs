@@ -181,7 +181,7 @@ impl Default for Limits {
             open_objects: 10_000,
             pins: 10_000,
             client_sessions: 16_384,
-            write_results: 16_384,
+            write_results: 65_536,
             value_bytes: 1 << 30,
             extensions: 32,
             uploads: 1024,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client_core::{Body, Done, Error, Op};
-use native::{Answer, Ask, Code, FromServer, Window};
+use native::{Answer, Ask, Capabilities, Code, FromServer, Window};
 use types::op::Direction;
 use types::{ClientSession, Once};
 
@@ -96,6 +96,19 @@ fn where_there_are_no_sessions_writes_have_no_names() {
     assert_eq!(request.once, None);
     world.lose(0);
     assert_eq!(world.done(id), Err(Error::Unknown));
+}
+
+#[test]
+fn a_server_that_knows_no_names_is_asked_for_none() {
+    let mut world = World::knowing(Capabilities::MAP);
+    let ids = [world.submit(up()), world.submit(up())];
+    world.wait(0);
+    let asked = world.asked();
+    assert!(asked.iter().all(|(_, _, request)| request.once.is_none() && request.ask != Ask::Session));
+    for (conn, wire, _) in asked {
+        world.answer(conn, wire, Answer::Number(1, 1));
+    }
+    assert!(ids.into_iter().all(|id| world.done(id).is_ok()));
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub struct World {
     pub heard: BTreeMap<ConnId, Vec<FromClient>>,
     pub events: Vec<Event>,
     pub map: RouteMap,
+    capabilities: Capabilities,
 }
 
 impl World {
@@ -55,6 +56,7 @@ impl World {
             heard: BTreeMap::new(),
             events: Vec::new(),
             map,
+            capabilities: Capabilities::ALL,
         }
     }
 
@@ -67,6 +69,13 @@ impl World {
     pub fn with_sessions() -> Self {
         let seeds = vec![address(0)];
         Self::with(Config { seeds, window: 100_000, ..Config::default() }).made_ready()
+    }
+
+    /// The same, at servers that can no more than this.
+    pub fn knowing(capabilities: Capabilities) -> Self {
+        let seeds = vec![address(0)];
+        let world = Self::with(Config { seeds, window: 100_000, ..Config::default() });
+        Self { capabilities, ..world }.made_ready()
     }
 
     fn made_ready(self) -> Self {
@@ -141,7 +150,7 @@ impl World {
         let conn = self.conn(node);
         let welcome = Welcome {
             version: 1,
-            capabilities: Capabilities::ALL,
+            capabilities: self.capabilities,
             credits: CREDITS,
             longest_value: 1 << 30,
             node: NodeId(node),

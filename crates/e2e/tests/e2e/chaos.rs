@@ -5,6 +5,8 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -177,4 +179,65 @@ fn memory_used(cluster: &LocalCluster) -> u64 {
     let status: serde_json::Value = serde_json::from_str(&text).expect("status prints JSON");
     let nodes = status["nodes"].as_array().expect("status lists the nodes");
     nodes.iter().filter_map(|node| node["memory_used_bytes"].as_u64()).sum()
+}
+
+/// What adds of one came to, of all clients together.
+#[derive(Default)]
+struct Adds {
+    done: u64,
+    failed: Vec<gestalt::Error>,
+}
+
+/// Counts a number up until it is told to stop.
+async fn count(client: gestalt::Client, key: String, goes_on: Arc<AtomicBool>) -> Adds {
+    let mut adds = Adds::default();
+    while goes_on.load(Ordering::Relaxed) {
+        match client.add_number(key.clone(), 1).await {
+            Ok(number) => {
+                assert!(number.is_some(), "{key} is there");
+                adds.done += 1;
+            }
+            Err(error) => adds.failed.push(error),
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    adds
+}
+
+#[test]
+fn native_clients_count_exactly_though_primaries_are_killed() {
+    let cluster = start(&[]);
+    let map = cluster.map().unwrap();
+    let natives = map.nodes.iter().filter_map(|node| node.native).map(|native| native.to_string());
+    let uri = format!("gestalt://{}?timeout=60s", natives.collect::<Vec<_>>().join(","));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let client = runtime.block_on(gestalt::Client::connect(&uri)).unwrap();
+    // As many keys that each data role serves some.
+    let keys: Vec<String> = (0..20).map(|number| format!("number-{number}")).collect();
+    for key in &keys {
+        runtime.block_on(client.set(key.clone(), "0")).unwrap();
+    }
+    let goes_on = Arc::new(AtomicBool::new(true));
+    let tasks: Vec<_> = keys
+        .iter()
+        .map(|key| runtime.spawn(count(client.clone(), key.clone(), Arc::clone(&goes_on))))
+        .collect();
+    for node in [2, 0] {
+        sleep(Duration::from_secs(1));
+        cluster.kill_nodes(&[node]);
+        wait_for_status(&cluster, 3);
+    }
+    sleep(Duration::from_secs(1));
+    goes_on.store(false, Ordering::Relaxed);
+    let (mut done, mut failed) = (0, Vec::new());
+    for (key, task) in keys.iter().zip(tasks) {
+        let adds = runtime.block_on(task).unwrap();
+        let value = runtime.block_on(client.get(key.clone())).unwrap().expect("it is there");
+        let counted: u64 = std::str::from_utf8(&value.bytes).unwrap().trim().parse().unwrap();
+        assert_eq!(counted, adds.done, "{key} was counted up so often, and {:?}", adds.failed);
+        done += adds.done;
+        failed.extend(adds.failed);
+    }
+    assert!(done > 1000, "{done} adds are too few to show anything");
+    assert!(failed.is_empty(), "of {done} adds {} failed: {failed:?}", failed.len());
 }

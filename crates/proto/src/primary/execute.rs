@@ -36,6 +36,8 @@ pub(super) enum Decision {
     Remove { outcome: Outcome },
     /// As things stand an object may come in its place.
     Begin,
+    /// A session begins, whatever the item is.
+    Session,
     /// What comes of it lies in chunks: the value is read, and written anew (`objects/extension.rs`).
     Extend,
 }
@@ -90,7 +92,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
             unreachable!("these are about no item and are taken before")
         }
         Op::Flush(_) => unreachable!("a flush has no key and is taken before"),
-        Op::Session => unreachable!("a session is about no item and is taken before"),
+        Op::Session => Decision::Session,
     }
 }
 

@@ -167,9 +167,6 @@ impl Primary {
         if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
         }
-        if matches!(pending.request.op, Op::Session) {
-            return self.begin_session(context, pending);
-        }
         if pending.request.once.is_some() {
             return self.attempt_once(context, pending);
         }
@@ -311,6 +308,7 @@ impl Primary {
         let store = self.phase.serving_mut();
         match decision {
             Decision::Answer(outcome) => return self.answer(context, pending, newest, outcome),
+            Decision::Session => return self.begin_session(context, pending),
             Decision::Begin => {
                 let namespace = pending.request.namespace();
                 return Attempt::Answer(self.objects.begin(context, &self.core, namespace));

@@ -85,7 +85,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x06\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x07\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -276,7 +276,7 @@ fn choices_that_do_not_exist_are_refused() {
     for part in [&b"\x01\0\0\0"[..], b"\x09\0\0\0\0\0\0\0", b"\0\0\0\0", b"\x01\0\0\0"] {
         body.extend_from_slice(part);
     }
-    for tag in 6..=u8::MAX {
+    for tag in 10..=u8::MAX {
         let bytes = raw(0x22, &[&body[..], &[tag], &[0; 16]].concat());
         assert_eq!(malformed(&bytes), Malformed::Body { kind: 0x22, error: BadBody::Tag(tag) });
     }

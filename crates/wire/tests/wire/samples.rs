@@ -116,7 +116,7 @@ macro_rules! choices {
 }
 
 numbers!(u8, u16, u32, u64, i64);
-newtypes!(ClusterId, NodeId, Incarnation, GroupId, Time, UnixSeconds);
+newtypes!(ClusterId, ClientSession, NodeId, Incarnation, GroupId, Time, UnixSeconds);
 newtypes!(Addr, IndexHash, RunClass, Slot);
 
 macro_rules! bounded {
