@@ -27,7 +27,7 @@ pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };
 pub use entrance::{End, Entrance, Verdict};
-pub use host::inspect::{RoleBytes, lost_keys};
+pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys};
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};

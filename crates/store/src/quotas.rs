@@ -34,6 +34,8 @@ pub struct Share(Arc<Amounts>);
 struct Amounts {
     share: AtomicU64,
     used: AtomicU64,
+    /// Of what is used, by chunks.
+    chunks: AtomicU64,
     roles: AtomicU32,
     dealt: AtomicBool,
 }
@@ -118,8 +120,18 @@ impl Share {
     /// A role that takes so much already, and brings it with it.
     #[must_use]
     pub fn open(&self, bytes: u64) -> QuotaCharge {
+        self.open_for(bytes, false)
+    }
+
+    /// A holder whose chunks take so much already, and bring it with them.
+    #[must_use]
+    pub fn open_for_chunks(&self, bytes: u64) -> QuotaCharge {
+        self.open_for(bytes, true)
+    }
+
+    fn open_for(&self, bytes: u64, is_of_chunks: bool) -> QuotaCharge {
         self.0.roles.fetch_add(1, Ordering::Relaxed);
-        let mut charge = QuotaCharge { share: self.clone(), bytes: 0 };
+        let mut charge = QuotaCharge { share: self.clone(), is_of_chunks, bytes: 0 };
         charge.bring(bytes);
         charge
     }
@@ -149,6 +161,7 @@ impl Share {
 #[derive(Debug)]
 pub struct QuotaCharge {
     share: Share,
+    is_of_chunks: bool,
     bytes: u64,
 }
 
@@ -165,13 +178,20 @@ impl QuotaCharge {
         self.bytes
     }
 
-    /// What this one has to make up for of what is taken beyond the share: as large a part as it has of all that is taken.
+    /// What this one has to make up for of what is taken beyond the share. Chunks go before items: the items of long values go with them,
+    /// and are too short to make up for anything. All chunks together make up for it by what each role's take, and so do items.
     #[must_use]
     pub fn excess_bytes(&self) -> u64 {
-        let Amounts { share, used, .. } = &*self.share.0;
-        let used = used.load(Ordering::Relaxed);
+        let Amounts { share, used, chunks, .. } = &*self.share.0;
+        let (used, chunks) = (used.load(Ordering::Relaxed), chunks.load(Ordering::Relaxed));
         let excess = used.saturating_sub(share.load(Ordering::Relaxed));
-        let part = (u128::from(excess) * u128::from(self.bytes)).div_ceil(u128::from(used.max(1)));
+        let of_chunks = excess.min(chunks);
+        let (excess, all) = if self.is_of_chunks {
+            (of_chunks, chunks)
+        } else {
+            (excess - of_chunks, used.saturating_sub(chunks))
+        };
+        let part = (u128::from(excess) * u128::from(self.bytes)).div_ceil(u128::from(all.max(1)));
         u64::try_from(part).unwrap_or(excess)
     }
 
@@ -182,13 +202,21 @@ impl QuotaCharge {
             Some(more) => used.fetch_add(more, Ordering::Relaxed),
             None => used.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
         };
-        self.bytes = bytes;
+        self.note(bytes);
     }
 
     /// So much from now on; where it is more, that brings its part of the share with it.
     pub fn bring(&mut self, bytes: u64) {
         self.share.0.share.fetch_add(bytes.saturating_sub(self.bytes), Ordering::Relaxed);
         self.set(bytes);
+    }
+
+    fn note(&mut self, bytes: u64) {
+        if self.is_of_chunks {
+            // A difference below nothing wraps, and so does the sum.
+            self.share.0.chunks.fetch_add(bytes.wrapping_sub(self.bytes), Ordering::Relaxed);
+        }
+        self.bytes = bytes;
     }
 
     /// So much from now on.
@@ -204,7 +232,7 @@ impl QuotaCharge {
         let limit = share.load(Ordering::Relaxed);
         let fits = |used: u64| used.checked_add(more).filter(|sum| *sum <= limit);
         if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok() {
-            self.bytes = bytes;
+            self.note(bytes);
             return Ok(());
         }
         Err(if dealt.load(Ordering::Relaxed) { QuotaShortage::Spent } else { QuotaShortage::Undealt })
@@ -301,21 +329,26 @@ mod tests {
     }
 
     #[test]
-    fn all_make_up_for_what_is_too_much_by_what_they_take() {
+    fn chunks_make_up_for_what_is_too_much_before_items_do() {
         let quotas = Quotas::new(1);
         let share = quotas.share(A);
-        let (items, mut chunks) = (share.open(100), share.open(0));
+        let items = [share.open(60), share.open(40)];
+        let mut chunks = share.open_for_chunks(0);
         assert_eq!(chunks.try_set(1), Err(QuotaShortage::Undealt));
         chunks.bring(300);
         assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (400, 400));
         assert_eq!(chunks.excess_bytes(), 0, "it has brought what it takes");
+        let mut others = share.open_for_chunks(100);
         quotas.deal(round(1), &[Grant { namespace: A, bytes: -40 }]);
-        assert_eq!((items.excess_bytes(), chunks.excess_bytes()), (10, 30));
-        chunks.set(261);
-        assert_eq!((items.excess_bytes(), chunks.excess_bytes()), (1, 1), "what is left is nobody's alone");
-        drop(items);
-        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (261, 260));
-        drop(chunks);
-        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (0, 0));
+        assert_eq!((chunks.excess_bytes(), others.excess_bytes()), (30, 10));
+        assert_eq!(items.each_ref().map(QuotaCharge::excess_bytes), [0, 0]);
+        others.set(0);
+        chunks.set(0);
+        assert_eq!(chunks.excess_bytes(), 0, "there is room again");
+        quotas.deal(round(2), &[Grant { namespace: A, bytes: -410 }]);
+        assert_eq!((only(&quotas).used_bytes, only(&quotas).share_bytes), (100, 50));
+        assert_eq!(items.each_ref().map(QuotaCharge::excess_bytes), [30, 20], "and else items go");
+        drop((items, chunks, others));
+        assert_eq!(only(&quotas).used_bytes, 0);
     }
 }

@@ -182,18 +182,24 @@ struct Line<'a> {
     pool_name: Option<&'a Name>,
     /// Items, those that were flushed and are not swept yet included.
     items: u64,
-    /// Bytes of their slots, with what the parities take for them.
+    /// Bytes of their slots, with what the parities take for them, and of chunks.
     bytes: u64,
+    /// Bytes of chunks among them, of data and parities.
+    chunk_bytes: u64,
 }
 
 impl<'a> Line<'a> {
     fn of(catalog: &'a Catalog, namespace: &'a Namespace, used: &[NamespaceStatus]) -> Self {
         let pool = catalog.pool(namespace.pool);
-        let own = used.iter().filter(|known| known.namespace == namespace.id);
-        let (items, slot_bytes) =
-            own.fold((0, 0), |(items, bytes), known| (items + known.items, bytes + known.slot_bytes));
+        let (mut items, mut slot_bytes, mut chunk_bytes) = (0, 0, 0);
+        for known in used.iter().filter(|known| known.namespace == namespace.id) {
+            items += known.items;
+            slot_bytes += known.slot_bytes;
+            chunk_bytes += known.chunk_bytes;
+        }
         let (n, k) = pool.map_or((1, 1), |pool| (pool.profile.n() as u64, pool.profile.k() as u64));
-        Self { namespace, pool_name: pool.map(|pool| &pool.name), items, bytes: slot_bytes / k * n }
+        let bytes = slot_bytes / k * n + chunk_bytes;
+        Self { namespace, pool_name: pool.map(|pool| &pool.name), items, bytes, chunk_bytes }
     }
 }
 
@@ -270,6 +276,7 @@ fn table(lines: &[Line<'_>]) -> String {
         "pool",
         "items",
         "memory",
+        "in chunks",
         "quota",
         "evict",
         "on loss",
@@ -278,7 +285,7 @@ fn table(lines: &[Line<'_>]) -> String {
         "chunk",
         "lost slots",
     ]);
-    for Line { namespace, pool_name, items, bytes } in lines {
+    for Line { namespace, pool_name, items, bytes, chunk_bytes } in lines {
         let Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects } = namespace.policy;
         let evict = match evict {
             EvictPolicy::Node => "as the nodes",
@@ -297,6 +304,7 @@ fn table(lines: &[Line<'_>]) -> String {
             words::some(&pool_name.iter().collect::<Vec<_>>()),
             items.to_string(),
             Size(*bytes).to_string(),
+            Size(*chunk_bytes).to_string(),
             if quota_bytes == 0 { "none".to_owned() } else { Size(quota_bytes).to_string() },
             evict.to_owned(),
             on_loss.to_owned(),
@@ -324,13 +332,17 @@ mod tests {
         let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
         let policy = Policy { quota_bytes: 1 << 30, default_ttl_seconds: 90, ..Policy::default() };
         catalog.create_namespace("n".parse().unwrap(), &Name::default_name(), policy).unwrap();
-        let of_node = |items, slot_bytes| NamespaceStatus { namespace: NamespaceId(1), items, slot_bytes };
+        let of_node = |items, slot_bytes| {
+            let (namespace, chunk_bytes) = (NamespaceId(1), 4_096);
+            NamespaceStatus { namespace, items, slot_bytes, chunk_bytes }
+        };
         let used = [of_node(3, 100), of_node(4, 200)];
         let lines: Vec<Line<'_>> =
             catalog.namespaces.iter().map(|known| Line::of(&catalog, known, &used)).collect();
         let text = table(&lines);
-        assert_eq!((lines[0].items, lines[1].items, lines[1].bytes), (0, 7, 500));
-        for part in ["none", "never", "1GiB", "1m 30s", "as the cluster"] {
+        assert!(text.contains("none"));
+        assert_eq!((lines[0].items, lines[1].items, lines[1].bytes), (0, 7, 500 + 2 * 4_096));
+        for part in ["8KiB", "never", "1GiB", "1m 30s", "as the cluster"] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

@@ -187,6 +187,50 @@ fn fill(port: u16, most: usize) -> usize {
     (0..most).take_while(stored).count()
 }
 
+/// What the server at `port` says to a value of 2 MiB.
+fn put_long(port: u16, key: &str) -> String {
+    let value = "v".repeat(2 << 20);
+    ask(port, &format!("set {key} 0 0 {}\r\n{value}\r\n", value.len())).remove(0)
+}
+
+#[test]
+fn values_in_chunks_take_no_more_than_the_quota_of_their_namespace() {
+    const FULL: &str = "SERVER_ERROR out of memory storing object";
+    let (cluster, ports) = cluster(&["kept", "evicted"]);
+    let quota = ["--quota", "32MiB"];
+    does(&cluster, &[&["namespace", "create", "kept", "--evict", "no"], &quota[..]].concat());
+    does(&cluster, &[&["namespace", "create", "evicted", "--evict", "yes"], &quota[..]].concat());
+    eventually("served", || ports.iter().all(|port| ask(*port, "get k\r\n") == ["END"]));
+    let shown = |name: &str| json(&cluster, &["namespace", "show", name]).1;
+    let memory = |name: &str| shown(name)["bytes"].as_u64().unwrap();
+    // A value and its parities take 3.3 MiB and a little, so nine of them fit, if the shares of all nodes are used up.
+    let stored = (0..12).take_while(|number| put_long(ports[0], &format!("k{number}")) == "STORED").count();
+    assert!((7..=9).contains(&stored), "{stored} values");
+    // A node that was at the end of its share may have got some of what others had left.
+    eventually("full", || put_long(ports[0], "more") == FULL);
+    assert_eq!(put_long(ports[0], "k0"), FULL, "the former one goes only when the new one is there");
+    assert_eq!(get(ports[0], "k0").map(|value| value.len()), Some(2 << 20));
+    eventually("all that is charged is there", || {
+        let bytes = memory("kept");
+        bytes <= 32 << 20 && bytes >= (stored as u64) * (10 << 20) / 3
+    });
+    assert!(shown("kept")["chunk_bytes"].as_u64().unwrap() * 10 > memory("kept") * 9);
+    assert_eq!(ask(ports[0], "delete k0\r\n"), ["DELETED"]);
+    eventually("room", || put_long(ports[0], "k0") == "STORED");
+    // Where values may go they do, the coldest first.
+    for number in 0..20 {
+        assert_eq!(put_long(ports[1], &format!("k{number}")), "STORED", "value {number}");
+    }
+    assert_eq!(get(ports[1], "k19").map(|value| value.len()), Some(2 << 20));
+    eventually("no more than the quota", || memory("evicted") <= 32 << 20);
+    // And with a smaller quota some more.
+    does(&cluster, &["namespace", "set", "evicted", "--quota", "16MiB"]);
+    eventually("no more than the smaller quota", || memory("evicted") <= 16 << 20);
+    assert!(memory("evicted") >= 5 << 20, "not all of them go: {}", memory("evicted"));
+    does(&cluster, &["namespace", "set", "kept", "--quota", "0"]);
+    eventually("no limit", || put_long(ports[0], "more") == "STORED");
+}
+
 #[test]
 fn a_namespace_takes_no_more_than_its_quota_whoever_serves_it() {
     let (cluster, ports) = cluster(&["kept", "evicted"]);

@@ -53,12 +53,6 @@ fn a_long_value_comes_back_with_a_node_less() {
     let options = Options { memory: "256MiB".to_owned(), ..Options::default() };
     let cluster = LocalCluster::start(&options).expect("a cluster starts");
     let value = noise(LEN);
-    // Where a quota is to be kept there are no chunks, which it does not count.
-    assert_eq!(run(&cluster, &["namespace", "set", "default", "--quota", "100MiB"]).0, 0);
-    eventually("refused", || {
-        set(&cluster, 0, "long", &value) == "SERVER_ERROR object too large for cache\r\n"
-    });
-    assert_eq!(run(&cluster, &["namespace", "set", "default", "--quota", "0"]).0, 0);
     let (code, _, error) = run(&cluster, &["namespace", "set", "default", "--striped-above", "2MiB"]);
     assert!(code == 1 && error.contains("1 MiB"), "{code} {error}");
     let (code, shown) = json(&cluster, &["namespace", "set", "default", "--striped-above", "64KiB"]);

@@ -11,6 +11,23 @@ use crate::objects::Holder;
 pub use crate::primary::PrimaryInfo;
 use crate::primary::{self, LostKey, Primary};
 
+/// What a namespace takes at a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceUse {
+    /// Of which it is the primary.
+    pub items: CohortUse,
+    /// Bytes of the pages of chunks, of data and parities.
+    pub chunk_bytes: u64,
+}
+
+impl NamespaceUse {
+    /// With that at another one.
+    pub fn add(&mut self, other: Self) {
+        self.items.add(other.items);
+        self.chunk_bytes = self.chunk_bytes.saturating_add(other.chunk_bytes);
+    }
+}
+
 /// A parity, seen from outside.
 pub struct ParityInfo<'a> {
     /// Which role.
@@ -62,12 +79,6 @@ pub struct RoleBytes {
 }
 
 impl Host {
-    /// Whether anything of what this host keeps of a role was got from other holders.
-    #[must_use]
-    pub fn has_got_chunks(&self, member: MemberId) -> bool {
-        self.objects.holders().get(&member).is_some_and(Holder::has_got)
-    }
-
     /// The chunks that are kept here, role by role.
     pub fn chunks(&self) -> impl Iterator<Item = (MemberId, &store::ChunkStore)> {
         self.objects.holders().iter().map(|(member, holder)| (*member, holder.chunks()))
@@ -86,13 +97,17 @@ impl Host {
         })
     }
 
-    /// What the items of each namespace take at the primaries here, those that were flushed and are not swept yet included; ascending.
+    /// What each namespace takes here: its items at the primaries, those that were flushed and are not swept yet included, and its chunks;
+    /// ascending.
     #[must_use]
-    pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, CohortUse> {
-        let mut uses: BTreeMap<NamespaceId, CohortUse> = BTreeMap::new();
+    pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, NamespaceUse> {
+        let mut uses: BTreeMap<NamespaceId, NamespaceUse> = BTreeMap::new();
         let stores = self.members.primaries().all().values().filter_map(Primary::store);
         for (cohort, known) in stores.flat_map(|store| store.replica().cohorts().uses()) {
-            uses.entry(cohort.namespace()).or_default().add(known);
+            uses.entry(cohort.namespace()).or_default().items.add(known);
+        }
+        for (namespace, bytes) in self.chunks().flat_map(|(_, chunks)| chunks.taken_by_namespaces()) {
+            uses.entry(namespace).or_default().chunk_bytes += bytes;
         }
         uses
     }
@@ -151,4 +166,10 @@ impl Host {
 /// Keys of primaries of `host` whose values have too few chunks left, as far as anybody has found.
 pub fn lost_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
     host.members.primaries().all().values().flat_map(primary::lost_keys)
+}
+
+/// Whether anything of what `host` keeps of a role was got from other holders.
+#[must_use]
+pub fn has_got_chunks(host: &Host, member: MemberId) -> bool {
+    host.objects.holders().get(&member).is_some_and(Holder::has_got)
 }

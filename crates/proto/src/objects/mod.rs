@@ -271,6 +271,7 @@ impl Objects {
     /// Namespaces may have other quotas.
     pub(crate) fn heed_quotas(&mut self, scope: &Scope<'_>) {
         self.holders.values_mut().for_each(|holder| holder.heed_quotas(scope));
+        self.pressure.forget(|namespace| scope.is_gone(namespace));
     }
 
     /// Shares may have become smaller: where chunks may go for that they do, a few at a time.

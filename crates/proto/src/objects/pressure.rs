@@ -67,6 +67,11 @@ impl Pressure {
         }
     }
 
+    /// Namespaces that `are_gone` need no room.
+    pub(super) fn forget(&mut self, are_gone: impl Fn(NamespaceId) -> bool) {
+        self.named.retain(|whose, _| !whose.is_some_and(&are_gone));
+    }
+
     /// Whether room is being made.
     pub(super) fn is_being_relieved(&self, whose: Whose) -> bool {
         self.named.contains_key(&whose)

@@ -102,6 +102,11 @@ impl Scope<'_> {
         !self.views.map().is_some_and(is_known)
     }
 
+    /// Whether `namespace` was removed.
+    pub(super) fn is_gone(&self, namespace: NamespaceId) -> bool {
+        self.views.map().is_some_and(|map| map.catalog.is_gone(namespace))
+    }
+
     /// Whether values of `namespace` give way to others, as far as it is known here: owners decide.
     pub(super) fn may_evict(&self, namespace: NamespaceId) -> bool {
         let known = self.views.map().and_then(|map| map.catalog.namespace(namespace));

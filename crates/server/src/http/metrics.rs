@@ -123,12 +123,14 @@ metrics! {
         gauge gestalt_object_buffer_bytes "Bytes that both have on their way." = objects(all, |objects| objects.buffer_bytes);
     }
 
-    /// Whose items these are.
+    /// Whose items and chunks these are.
     NAMESPACES of all: [(String, NamespaceStatus)] {
         gauge gestalt_namespace_items "Items of which this node is the primary, by namespace; '#' and a number for one that is gone."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.items)));
         gauge gestalt_namespace_slot_bytes "Bytes of their slots, parities not included."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.slot_bytes)));
+        gauge gestalt_namespace_chunk_bytes "Bytes of the pages of its chunks at this node, of data and parities."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.chunk_bytes)));
     }
 
     /// How long requests take.
@@ -192,9 +194,9 @@ metrics! {
 
     /// Of those with a quota, whose.
     QUOTAS of all: [(String, QuotaUse)] {
-        gauge gestalt_namespace_share_bytes "What of a namespace's quota this node has for the slots of its primaries; moves between nodes."
+        gauge gestalt_namespace_share_bytes "What of a namespace's quota this node has for its primaries and its chunks; moves between nodes."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.share_bytes)));
-        gauge gestalt_namespace_charged_bytes "What of it they take, with what is on its way."
+        gauge gestalt_namespace_charged_bytes "What of it they take, with what is on its way: bytes of slots, and of chunks what of them is data."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.used_bytes)));
     }
 

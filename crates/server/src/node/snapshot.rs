@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proto::{GraphStats, HostLatencies, HostMemory, HostStats, LostKey, RoleBytes, ScrubFinding};
-use store::CohortUse;
+use proto::{
+    GraphStats, HostLatencies, HostMemory, HostStats, LostKey, NamespaceUse, RoleBytes, ScrubFinding,
+};
 use types::{HostId, NamespaceId};
 
 use crate::clients::latency::RequestLatencies;
@@ -15,7 +16,7 @@ pub(crate) struct WorkerSnapshot {
     pub host: HostStats,
     pub graphs: Box<GraphStats>,
     pub roles: Vec<RoleBytes>,
-    pub namespaces: BTreeMap<NamespaceId, CohortUse>,
+    pub namespaces: BTreeMap<NamespaceId, NamespaceUse>,
     pub scrub_findings: Vec<ScrubFinding>,
     pub lost_keys: Vec<LostKey>,
     /// Commands of its clients, keys where they have several, without an answer.

@@ -3,6 +3,7 @@
 //! What fills have brought counts for nothing here: until the chunks of a lost holder are made again nobody knows of them, and what they
 //! took may be used by others (docs/pools.md, "Quotas").
 
+use proto::host::inspect::has_got_chunks;
 use types::{ClusterMap, GroupView, MemberId, Namespace, NamespaceId, QuotaUse, RoleIndex};
 
 use crate::cluster::inspect::Members;
@@ -33,7 +34,7 @@ fn charged_for(nodes: &Nodes, view: &GroupView, role: usize, namespace: Namespac
     let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
     let counted = view.holders_of(member.role).counted();
     let machine = counted.and_then(|holder| nodes.host_by_id(holder.host, view.group));
-    let Some(machine) = machine.filter(|machine| !machine.has_got_chunks(member)) else { return 0 };
+    let Some(machine) = machine.filter(|machine| !has_got_chunks(machine, member)) else { return 0 };
     let of_role = machine.chunks().filter(|(known, _)| *known == member);
     of_role
         .flat_map(|(_, chunks)| chunks.charged())

@@ -54,6 +54,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::FlushForgetsChunks
         | Bug::FilledAsksNobody
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
+        Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
@@ -242,6 +243,8 @@ planted! {
     a_write_that_is_decided_while_a_flush_is_on_its_way_is_found: WriteDuringFlush;
     a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
+    a_chunk_that_is_put_beyond_a_quota_is_found: PutBeyondQuota;
+    a_fill_that_a_quota_keeps_out_is_found: FillKeptToQuota;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;

@@ -51,7 +51,7 @@ impl Charges {
         for (namespace, share) in limited {
             // One of before the quota was taken back and given anew is charged to nobody.
             let known = before.remove(&namespace).filter(|charge| charge.share().is(&share));
-            let open = || share.open(self.part.of(self.taken_by(namespace)));
+            let open = || share.open_for_chunks(self.part.of(self.taken_by(namespace)));
             self.charges.insert(namespace, known.unwrap_or_else(open));
         }
     }

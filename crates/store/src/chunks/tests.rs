@@ -1,3 +1,5 @@
+mod quotas;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;

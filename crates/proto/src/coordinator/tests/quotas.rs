@@ -20,6 +20,8 @@ struct Node {
     ledger: Quotas,
     /// Of its role, if it serves one.
     charge: Option<QuotaCharge>,
+    /// Of its chunks, if it keeps any.
+    charge_of_chunks: Option<QuotaCharge>,
     /// Whether what it is sent is lost.
     is_deaf: bool,
 }
@@ -30,7 +32,7 @@ impl Story {
         let node = |serves: bool| {
             let ledger = Quotas::new(1);
             let charge = serves.then(|| ledger.share(NAMESPACE).open(0));
-            Node { ledger, charge, is_deaf: false }
+            Node { ledger, charge, charge_of_chunks: None, is_deaf: false }
         };
         let nodes = (0..6).map(|number| node(number < 3)).collect();
         let mut story = Self { stage, nodes };
@@ -182,4 +184,26 @@ fn what_a_node_says_that_cannot_be_costs_nobody_else_anything() {
     story.say(1, ToCoordinator::Quotas(types::QuotaReport { uses: vec![known], ..report }));
     story.beat(20);
     assert!(story.shares().iter().sum::<u64>() > DATA_QUOTA - 10, "{:?}", story.shares());
+}
+
+#[test]
+fn who_keeps_chunks_has_a_part_and_is_waited_for() {
+    let mut story = Story::new();
+    story.beat(4);
+    assert_eq!(story.shares(), [200, 200, 200, 0, 0, 0]);
+    let open = ToCoordinator::Chunks(wire::object::ChunkReport::Open { group: GroupId(0) });
+    // The last of its holders says nothing yet.
+    story.nodes[4].is_deaf = true;
+    story.say(0, open);
+    for node in &mut story.nodes[..5] {
+        node.charge_of_chunks = Some(node.ledger.share(NAMESPACE).open_for_chunks(0));
+    }
+    assert!(story.takes(0, 200));
+    story.beat(4);
+    assert_eq!(story.shares()[3..], [0; 3], "nobody is given anything");
+    story.nodes[4].is_deaf = false;
+    story.beat(20);
+    let shares = story.shares();
+    assert!(shares[..5].iter().all(|share| *share > 0) && shares[0] > 240, "{shares:?}");
+    assert!(story.nodes[4].charge_of_chunks.as_mut().unwrap().try_set(shares[4]).is_ok());
 }

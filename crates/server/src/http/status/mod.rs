@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use cluster::health::{Assessment, Fullness};
 use cluster::{Codes, PoolProtection, Protection, worst_off};
-use proto::{LostKey, RoleBytes, ScrubFinding};
+use proto::{LostKey, NamespaceUse, RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
 use store::{Category, CohortUse};
 use types::{
@@ -102,7 +102,8 @@ pub struct NodeStatus {
     pub cluster: Option<ClusterStatus>,
 }
 
-/// What the items of a namespace take at a node's primaries, those that were flushed or removed and are not swept yet included.
+/// What a namespace takes at a node: its items at primaries, those that were flushed or removed and are not swept yet included, and its
+/// chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceStatus {
     /// Which.
@@ -111,6 +112,9 @@ pub struct NamespaceStatus {
     pub items: u64,
     /// Bytes of their slots; parities come on top.
     pub slot_bytes: u64,
+    /// Bytes of the pages of its chunks, of data and parities; a moving role's count at both ends.
+    #[serde(default)]
+    pub chunk_bytes: u64,
 }
 
 /// A key whose value lies in chunks of which too few are left.
@@ -138,12 +142,13 @@ fn lost_keys(workers: &[WorkerSnapshot]) -> Vec<LostKeyStatus> {
 
 /// Of all workers of a node.
 pub(crate) fn namespaces(workers: &[WorkerSnapshot]) -> Vec<NamespaceStatus> {
-    let mut sums: BTreeMap<NamespaceId, CohortUse> = BTreeMap::new();
+    let mut sums: BTreeMap<NamespaceId, NamespaceUse> = BTreeMap::new();
     for (namespace, known) in workers.iter().flat_map(|worker| &worker.namespaces) {
         sums.entry(*namespace).or_default().add(*known);
     }
-    let status =
-        |(namespace, CohortUse { items, bytes })| NamespaceStatus { namespace, items, slot_bytes: bytes };
+    let status = |(namespace, NamespaceUse { items: CohortUse { items, bytes }, chunk_bytes })| {
+        NamespaceStatus { namespace, items, slot_bytes: bytes, chunk_bytes }
+    };
     sums.into_iter().map(status).collect()
 }
 
