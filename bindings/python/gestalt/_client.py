@@ -1,6 +1,7 @@
 """Clients and requests."""
 
 import asyncio
+import copy
 import ctypes
 import os
 import time
@@ -296,13 +297,26 @@ class Client:
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
+        #: How long requests may take; 0 = as the client was made.
+        self._timeout_ms = 0
+        #: Of which client this is the same with another time-out.
+        self._of: Optional["Client"] = None
         #: False in a process that was forked off: nobody moves its bytes there.
         self._lives = True
         self._queues: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopQueue]" = weakref.WeakKeyDictionary()
         _clients.add(self)
 
+    def within(self, timeout: float) -> "Client":
+        """The same client with another time-out for its requests, in seconds. It is closed with this one."""
+        other = copy.copy(self)
+        other._timeout_ms, other._of = max(1, int(timeout * 1000)), self
+        _clients.add(other)
+        return other
+
     def close(self) -> None:
         """Ends everything that is not over. To do it again does nothing."""
+        if self._of is not None:
+            return
         handle, self._handle = self._handle, 0
         if handle == 0 or not self._lives:
             return
@@ -342,6 +356,9 @@ class Client:
             request._queue, request._tag = queue, queue.next_tag()
             request._future = queue.future(request._tag)
             call.queue, call.tag = queue.handle, request._tag
+        if self._timeout_ms:
+            call = call or lib.Call(_CALL_BYTES)
+            call.timeout_ms = self._timeout_ms
         handle = c_uint64()
         check(function(self._handle, *arguments, None if call is None else byref(call), byref(handle)))
         request._handle = handle.value

@@ -134,6 +134,26 @@ def test_a_request_that_is_cancelled_or_closed_says_so(uri):
             pass
 
 
+def test_a_client_with_another_time_out_is_the_same_client(client, uri):
+    client.set("k", "v")
+    assert client.within(5).get("k") == b"v"
+    # So short that it is over before anybody has answered, or is not.
+    ends = [client.within(0.001).iget("k") for _ in range(2000)]
+    assert gestalt.wait_all(ends, 10)
+    for end in ends:
+        try:
+            assert end.result() == b"v"
+        except gestalt.GestaltError as late:
+            assert late.name in ("TimedOut", "Unreachable", "Late")
+    other = gestalt.connect(uri)
+    view = other.within(5)
+    view.close()
+    assert other.get("k") == b"v"
+    other.close()
+    with pytest.raises(gestalt.Closed):
+        view.get("k")
+
+
 def test_threads_share_a_client(client):
     def work(number):
         for at in range(100):

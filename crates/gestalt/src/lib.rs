@@ -6,6 +6,31 @@
 //! it is sent again until what came of it is known, and is done once however often it comes. Where that does not go (no session is to be had, the
 //! deadline comes first, the bytes of an upload are gone) it fails with an [`Error`] of which [`Error::is_harmless`] says that it may have been done. Every request has a deadline.
 //!
+//! # Posting and waiting
+//!
+//! Nothing is asked before its future is polled for the first time; then it is on its way, and the future waits for nothing but its end. What RDMA-Memcached and
+//! the clients for other languages call by names of their own is what futures are:
+//!
+//! | there | here |
+//! | --- | --- |
+//! | `iset`, `iget` | [`tokio::spawn`](https://docs.rs/tokio/latest/tokio/task/fn.spawn.html) of [`Client::set`], [`Client::get`]: the handle is the request |
+//! | `bset`, `bget` | the future, awaited where it is |
+//! | `imget` | [`Client::get_many`] |
+//! | `test`, `wait` | `is_finished` of the handle; to await it, with [`Client::within`] or `tokio::time::timeout` |
+//! | `wait_any`, `wait_all`, a completion queue | `tokio::select!`, `tokio::join!`, `tokio::task::JoinSet` |
+//! | `cancel`, `release` | to drop the future: a value that is read does not come any more, a write is done or not |
+//!
+//! ```no_run
+//! # async fn example(client: gestalt::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let writer = client.clone();
+//! let write = tokio::spawn(async move { writer.set("weights", vec![0; 1 << 20]).await });
+//! let sum: u64 = (0..1_000_000).sum(); // beside the transfer
+//! write.await??;
+//! # drop(sum);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Streams
 //!
 //! ```no_run

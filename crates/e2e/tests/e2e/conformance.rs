@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
 
+use nix::sys::signal::Signal;
 use processes::local_cluster::{LocalCluster, Options};
 use processes::others::{ensure_program, others_dir, python_source, python_with, read};
 
@@ -99,7 +100,7 @@ fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
 }
 
 #[test]
-fn the_c_client_is_found_by_pkg_config_and_lives_through_a_node_that_is_killed() {
+fn the_c_client_is_found_by_pkg_config_and_lives_through_nodes_that_are_killed_and_stopped() {
     ensure_program("pkg-config", "pkgconf").unwrap();
     let krate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gestalt-c");
     let built = std::env::current_exe().unwrap().with_file_name("");
@@ -122,7 +123,11 @@ fn the_c_client_is_found_by_pkg_config_and_lives_through_a_node_that_is_killed()
     output.read_line(&mut line).unwrap();
     assert_eq!(line, "running\n");
     cluster.kill_nodes(&[3]);
-    thread::sleep(Duration::from_secs(4));
+    thread::sleep(Duration::from_secs(3));
+    // Past its lease, so that another one serves its keys.
+    cluster.signal(2, Signal::SIGSTOP);
+    thread::sleep(Duration::from_secs(3));
+    cluster.signal(2, Signal::SIGCONT);
     drop(child.stdin.take());
     let mut tally = String::new();
     output.read_to_string(&mut tally).unwrap();

@@ -121,6 +121,12 @@ fn the_program_in_the_document_works() {
 }
 
 #[test]
+fn threads_that_know_nothing_of_each_other_share_requests() {
+    let cluster = Cluster::start();
+    Program::of("crowd.c").run(&[&uri(&cluster, 0)]);
+}
+
+#[test]
 fn overlap_is_measured_for_writes_and_reads() {
     let cluster = Cluster::start();
     let said = Program::of("overlap.c").run(&[&uri(&cluster, 0), "100000", "5"]);
