@@ -22,7 +22,7 @@ impl Stage {
         let hash = KeyHash::of(ClusterId(1), b"k");
         let deadline = Time(self.now + self.timing.request_deadline_us);
         let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
-        self.act(|primary, context| primary.submit(context, pending)).0
+        self.act(|primary, context| primary.submit(context, &pending)).0
     }
 
     /// Both parities have all records; what is answered then.
