@@ -92,7 +92,9 @@ impl Sessions {
             Written::Not | Written::Done(_) => {
                 let kept = table.result_count() + self.under_way.len();
                 let is_full = kept >= context.limits.write_results;
-                if is_full { Known::Answer(Outcome::Failed(Failure::Busy)) } else { Known::Nothing }
+                // As above.
+                let why = if once.again { Failure::Unknown } else { Failure::Busy };
+                if is_full { Known::Answer(Outcome::Failed(why)) } else { Known::Nothing }
             }
         }
     }
