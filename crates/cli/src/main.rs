@@ -29,6 +29,7 @@ mod serve;
 mod settings;
 mod status;
 mod units;
+mod value_sizes;
 mod words;
 
 use std::process::ExitCode;

@@ -326,11 +326,12 @@ fn take_answer(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answe
         Answer::Refused(words) => return tally.failed(now, &String::from_utf8_lossy(words)),
         Answer::Miss => tally.misses += 1,
         Answer::Hit(value) => {
+            tally.bytes += value.len() as u64;
             if plan.checking == Checking::On && plan.values.check(value, request.key) == Verdict::Wrong {
                 tally.wrong += 1;
             }
         }
-        Answer::Stored => {}
+        Answer::Stored => tally.bytes += plan.values.len_of(request.key) as u64,
     }
     tally.answered(request.operation, now, latency_ns);
 }

@@ -69,13 +69,13 @@ impl Protocol {
                 out.extend_from_slice(b"set ");
                 out.extend_from_slice(key);
                 out.extend_from_slice(b" 0 0 ");
-                out.extend_from_slice(itoa::Buffer::new().format(values.value_bytes()).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
             }
             Self::Redis { .. } => {
                 out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
                 bulk(out, key);
                 out.push(b'$');
-                out.extend_from_slice(itoa::Buffer::new().format(values.value_bytes()).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
             }
         }
         out.extend_from_slice(b"\r\n");
@@ -170,6 +170,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::Lengths;
 
     const WAITING: Protocol = Protocol::Redis { wait: Some(2) };
 
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn requests_have_their_protocols_form() {
-        let values = Values::new(1);
+        let values = Values::new(Lengths::all(1));
         let mut out = Vec::new();
         WAITING.write_set(&mut out, b"key", &values, 1, 1);
         let text = String::from_utf8_lossy(&out);

@@ -20,6 +20,8 @@ pub struct Tally {
     pub gets: Histogram<u64>,
     /// Latencies of writes, in nanoseconds.
     pub sets: Histogram<u64>,
+    /// Bytes of the values that were read or written.
+    pub bytes: u64,
     /// Reads that found nothing.
     pub misses: u64,
     /// Reads whose bytes were wrong.
@@ -37,6 +39,7 @@ impl Tally {
         Self {
             gets: empty(),
             sets: empty(),
+            bytes: 0,
             misses: 0,
             wrong: 0,
             errors: BTreeMap::new(),
@@ -73,6 +76,7 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.gets.add(&other.gets).expect("all histograms have the same bounds");
         self.sets.add(&other.sets).expect("all histograms have the same bounds");
+        self.bytes += other.bytes;
         self.misses += other.misses;
         self.wrong += other.wrong;
         if let (Some(own), Some(other)) = (&mut self.timeline, &other.timeline) {

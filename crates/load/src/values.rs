@@ -1,4 +1,4 @@
-//! Values that say which key and version they belong to, so that one wrong byte is seen.
+//! Values that say which key and version they belong to, so that one wrong byte is seen. How long one is depends on its key alone.
 //!
 //! A value is its key's number, a version, and a window of one random block that both of them choose. Writing one and
 //! checking one are a copy and a comparison, cheap enough not to show in the figures.
@@ -9,11 +9,62 @@ use rand::{RngCore, SeedableRng};
 /// Where windows may start.
 const WINDOW_STARTS: u64 = 32 * 1024;
 const HEADER_BYTES: usize = 16;
+/// All keys, when they are shared out to lengths.
+const SHARES: u64 = 1 << 32;
+/// So that a key's length and its window have nothing to do with each other.
+const LENGTH_SALT: u64 = 0x6c65_6e67_7468_7300;
 
-/// Makes and checks values of one length.
+/// How long values are: those of one key always as long.
+#[derive(Clone, Debug)]
+pub struct Lengths {
+    /// Each length, and the share of the keys up to which it is theirs, of 2^32; ascending.
+    steps: Vec<(u64, usize)>,
+}
+
+impl Lengths {
+    /// All of `len` bytes.
+    pub fn all(len: usize) -> Self {
+        Self::mixed(&[(len, 1.0)])
+    }
+
+    /// Of several lengths in bytes, each with the share of the keys that have it.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn mixed(shares: &[(usize, f64)]) -> Self {
+        assert!(!shares.is_empty(), "values have a length");
+        let whole: f64 = shares.iter().map(|(_, share)| share).sum();
+        let mut sum = 0.0;
+        let mut step = |&(len, share): &(usize, f64)| {
+            sum += share / whole;
+            ((sum * SHARES as f64).round() as u64, len)
+        };
+        let mut steps: Vec<(u64, usize)> = shares.iter().map(&mut step).collect();
+        // Whatever the sum was rounded to.
+        if let Some((upto, _)) = steps.last_mut() {
+            *upto = SHARES;
+        }
+        Self { steps }
+    }
+
+    /// Bytes of the value of `key`.
+    pub fn of(&self, key: u32) -> usize {
+        let [(_, len)] = self.steps[..] else {
+            let at = mix(u64::from(key) ^ LENGTH_SALT) % SHARES;
+            return self.steps.iter().find(|(upto, _)| at < *upto).map_or(0, |(_, len)| *len);
+        };
+        len
+    }
+
+    fn longest(&self) -> usize {
+        self.steps.iter().map(|(_, len)| *len).max().unwrap_or(0)
+    }
+}
+
+/// Makes and checks values.
 #[derive(Clone, Debug)]
 pub struct Values {
-    len: usize,
+    lengths: Lengths,
     block: Vec<u8>,
 }
 
@@ -27,35 +78,37 @@ pub enum Verdict {
 }
 
 impl Values {
-    /// Values of `len` bytes.
-    pub fn new(len: usize) -> Self {
-        let mut block = vec![0; len + WINDOW_STARTS as usize];
+    /// Values of these lengths. Takes as much memory as the longest.
+    pub fn new(lengths: Lengths) -> Self {
+        let mut block = vec![0; lengths.longest() + WINDOW_STARTS as usize];
         SmallRng::seed_from_u64(0x6765_7374_616c_7421).fill_bytes(&mut block);
-        Self { len, block }
+        Self { lengths, block }
     }
 
-    /// Length of every value.
-    pub fn value_bytes(&self) -> usize {
-        self.len
+    /// Bytes of the value of `key`.
+    pub fn len_of(&self, key: u32) -> usize {
+        self.lengths.of(key)
     }
 
     /// Appends the value of `key` at `version`. Values too short for a header depend on the key alone.
     pub fn write(&self, out: &mut Vec<u8>, key: u32, version: u64) {
-        if self.len < HEADER_BYTES {
-            out.extend_from_slice(self.window(key, 0, self.len));
+        let len = self.len_of(key);
+        if len < HEADER_BYTES {
+            out.extend_from_slice(self.window(key, 0, len));
             return;
         }
         out.extend_from_slice(&u64::from(key).to_le_bytes());
         out.extend_from_slice(&version.to_le_bytes());
-        out.extend_from_slice(self.window(key, version, self.len - HEADER_BYTES));
+        out.extend_from_slice(self.window(key, version, len - HEADER_BYTES));
     }
 
     /// Whether `value` is one that `write` makes for `key`.
     pub fn check(&self, value: &[u8], key: u32) -> Verdict {
-        let right = if value.len() != self.len {
+        let len = self.len_of(key);
+        let right = if value.len() != len {
             false
-        } else if self.len < HEADER_BYTES {
-            value == self.window(key, 0, self.len)
+        } else if len < HEADER_BYTES {
+            value == self.window(key, 0, len)
         } else {
             let (header, body) = value.split_at(HEADER_BYTES);
             let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
@@ -85,7 +138,7 @@ mod tests {
     #[test]
     fn what_was_written_is_right_and_any_flipped_byte_is_wrong() {
         for len in [1, 15, 16, 17, 1024] {
-            let values = Values::new(len);
+            let values = Values::new(Lengths::all(len));
             let mut value = Vec::new();
             values.write(&mut value, 77, 3);
             assert_eq!(value.len(), len);
@@ -102,9 +155,23 @@ mod tests {
 
     #[test]
     fn another_keys_value_is_wrong() {
-        let values = Values::new(1024);
+        let values = Values::new(Lengths::all(1024));
         let mut value = Vec::new();
         values.write(&mut value, 77, 3);
         assert_eq!(values.check(&value, 78), Verdict::Wrong);
+    }
+
+    #[test]
+    fn of_mixed_lengths_each_has_its_share_of_the_keys_and_each_key_keeps_its_own() {
+        let lengths = Lengths::mixed(&[(100, 0.9), (2000, 0.09), (30_000, 0.01)]);
+        let of = |len: usize| (0..100_000).filter(|key| lengths.of(*key) == len).count();
+        let near = |count: usize, expected: usize| count.abs_diff(expected) < expected / 10;
+        assert!(near(of(100), 90_000) && near(of(2000), 9000) && near(of(30_000), 1000));
+        let values = Values::new(lengths);
+        for key in 0..200 {
+            let mut value = Vec::new();
+            values.write(&mut value, key, 1);
+            assert_eq!((value.len(), values.check(&value, key)), (values.len_of(key), Verdict::Right));
+        }
     }
 }

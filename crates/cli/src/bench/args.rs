@@ -7,13 +7,15 @@ use clap::{Args, ValueEnum};
 
 use crate::endpoint::Endpoint;
 use crate::output::Format;
-use crate::units::{Size, address, duration};
+use crate::units::{address, duration};
+use crate::value_sizes::ValueSize;
 
 const EXAMPLE: &str = "\
 Examples:
   gestalt bench load a b c                                  the cluster that `gestalt local` started
   gestalt bench load c --server 127.0.0.1:11211             a stock memcached
   gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
+  gestalt bench load a --keys 300 --value-size 64KiB:0.9,1MiB:0.09,64MiB:0.01 --clients 4 --verify
   gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json
 
 Exit codes: 0 all operations were done, 1 wrong usage, or all were refused for their size or for want of memory, 2 nobody answered,
@@ -47,9 +49,9 @@ pub struct BenchArgs {
     /// Bytes of a key
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(11..=250))]
     pub key_size: u16,
-    /// Bytes of a value
-    #[arg(long, default_value = "1KiB")]
-    pub value_size: Size,
+    /// Bytes of a value, up to 1GiB; or several with the share of the keys that each has, as 1KiB:0.9,64KiB:0.09,16MiB:0.01
+    #[arg(long, default_value = "1KiB", value_name = "SIZE[:SHARE]", value_delimiter = ',')]
+    pub value_size: Vec<ValueSize>,
     /// Connections in all, dealt to the servers in turn
     #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub clients: u16,

@@ -19,14 +19,19 @@ use load::source::Source;
 use load::tally::Tally;
 use load::targets::{self, Targets};
 use load::timeline;
-use load::values::Values;
+use load::values::{Lengths, Values};
 use report::{Cpu, Report};
 
 use crate::exit::Exit;
 use crate::output::{self, Format};
 use crate::process;
 use crate::progress::Progress;
+use crate::units::Size;
+use crate::value_sizes::{ValueSize, shares};
 use crate::words;
+
+/// Longest value that is written: it is kept whole, once a thread and twice a connection.
+const MAX_VALUE_BYTES: usize = 1 << 30;
 
 /// Runs the workloads one after another and prints their figures.
 ///
@@ -48,9 +53,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Exit> {
 }
 
 fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
-    if args.value_size.0 > 512 << 20 {
-        return Err(Exit::usage("--value-size is at most 512MiB"));
-    }
+    lengths(args)?;
     if args.wait.is_some() && args.protocol != Dialect::Redis {
         return Err(Exit::usage("--wait is redis' WAIT: add --protocol redis"));
     }
@@ -67,6 +70,17 @@ fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
         return Err(Exit::usage("--threads is more than --clients: each thread needs a connection"));
     }
     Popularity::new(args.keys, args.zipf).map_err(Exit::Usage)
+}
+
+/// How long values are.
+fn lengths(args: &BenchArgs) -> Result<Lengths, Exit> {
+    let shares = shares(&args.value_size)?;
+    let length = |(value, share): (&ValueSize, f64)| match usize::try_from(value.size.0) {
+        Ok(len) if len <= MAX_VALUE_BYTES => Ok((len, share)),
+        _ => Err(Exit::usage(format!("--value-size is at most {}", Size(MAX_VALUE_BYTES as u64)))),
+    };
+    let lengths: Result<Vec<_>, Exit> = args.value_size.iter().zip(shares).map(length).collect();
+    Ok(Lengths::mixed(&lengths?))
 }
 
 fn verdict(reports: &[Report]) -> Result<(), Exit> {
@@ -102,7 +116,9 @@ fn unanswered(report: &Report) -> Exit {
 /// Which limit was met, if it was one.
 fn limit_of(reason: &str) -> String {
     match FailureCode::parse(reason.as_bytes()) {
-        Some(FailureCode::TooLarge) => format!(": key and value have {MAX_PAYLOAD_BYTES} bytes at most"),
+        Some(FailureCode::TooLarge) => format!(
+            ": values have as many bytes as the nodes' --max-value says, and key and value {MAX_PAYLOAD_BYTES} at most where the namespace takes none in chunks (--striped-above)"
+        ),
         Some(FailureCode::OutOfMemory) => ": the nodes' --memory is used up (`gestalt status`)".to_owned(),
         _ => String::new(),
     }
@@ -133,7 +149,8 @@ fn run_workload(
     } else {
         args.pids.clone()
     };
-    let plan = plan(args, workload, targets, source.clone(), format);
+    let values = Values::new(lengths(args)?);
+    let plan = plan(args, workload, targets, source.clone(), format, values);
     let (servers_before, client_before) = cpu_now(&pids);
     let began = SystemTime::now();
     let (tally, elapsed) = run_threads(args, workload, &plan, popularity, round).map_err(Exit::usage)?;
@@ -155,6 +172,7 @@ fn plan(
     targets: Targets,
     source: targets::Source,
     format: KeyFormat,
+    values: Values,
 ) -> Plan {
     let endless = workload == Workload::Load || args.ops.is_some();
     Plan {
@@ -166,7 +184,7 @@ fn plan(
         source,
         format,
         keys: args.keys,
-        values: Values::new(usize::try_from(args.value_size.0).unwrap_or(usize::MAX)),
+        values,
         checking: if args.verify { Checking::On } else { Checking::Off },
         lanes: Vec::new(),
         depth: usize::from(args.depth),

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::args::{BenchArgs, Workload};
 use crate::output::Table;
+use crate::value_sizes::ValueSize;
 
 /// The figures of one workload.
 #[derive(Clone, Debug, Serialize)]
@@ -18,7 +19,7 @@ pub struct Report {
     pub workload: &'static str,
     /// Keys in all.
     pub keys: u32,
-    /// Bytes of a value.
+    /// Bytes of a value, in the mean of those that were read and written where they differ.
     pub value_bytes: u64,
     /// Connections.
     pub clients: u16,
@@ -32,6 +33,8 @@ pub struct Report {
     pub operations: u64,
     /// Of them, a second.
     pub operations_per_second: f64,
+    /// Megabytes (10^6) of the values that were read and written, a second.
+    pub megabytes_per_second: f64,
     /// Reads that found nothing.
     pub misses: u64,
     /// Reads whose bytes were wrong; 0 if they were not checked.
@@ -109,13 +112,14 @@ impl Report {
         Self {
             workload: workload.name(),
             keys: args.keys,
-            value_bytes: args.value_size.0,
+            value_bytes: value_bytes(args, tally),
             clients: args.clients,
             depth: args.depth,
             began_unix_s: began.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()),
             seconds,
             operations,
             operations_per_second: if seconds > 0.0 { operations as f64 / seconds } else { 0.0 },
+            megabytes_per_second: if seconds > 0.0 { tally.bytes as f64 / 1e6 / seconds } else { 0.0 },
             misses: tally.misses,
             wrong_values: tally.wrong,
             errors: tally.errors.clone(),
@@ -129,11 +133,20 @@ impl Report {
     }
 }
 
+/// Bytes of a value, or of the mean one.
+fn value_bytes(args: &BenchArgs, tally: &Tally) -> u64 {
+    match &args.value_size[..] {
+        [ValueSize { size, .. }] => size.0,
+        _ => tally.bytes / tally.operations().saturating_sub(tally.misses).max(1),
+    }
+}
+
 /// All reports as a table, errors below it.
 pub fn render(reports: &[Report]) -> String {
     let mut table = Table::new(&[
         "workload",
         "ops/s",
+        "MB/s",
         "operations",
         "p50 µs",
         "p99 µs",
@@ -185,6 +198,7 @@ fn row(report: &Report) -> Vec<String> {
     vec![
         report.workload.to_owned(),
         format!("{:.0}", report.operations_per_second),
+        format!("{:.1}", report.megabytes_per_second),
         report.operations.to_string(),
         latency(|l| l.p50, 1.0),
         latency(|l| l.p99, 1.0),

@@ -1,7 +1,5 @@
 //! `gestalt plan size`: how much memory so many items need.
 
-use std::str::FromStr;
-
 use clap::Args;
 use serde::Serialize;
 use server::least_memory_bytes;
@@ -11,6 +9,7 @@ use super::model::{Answer, Model, Question, Uses, with_headroom};
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
 use crate::units::{Count, Size};
+use crate::value_sizes::{ValueSize, shares};
 use crate::words;
 
 const EXAMPLE: &str = "\
@@ -57,30 +56,6 @@ pub struct SizeArgs {
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
-}
-
-/// A size of values, and how many of the items have it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct ValueSize {
-    size: Size,
-    share: Option<f64>,
-}
-
-impl FromStr for ValueSize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some((size, share)) = text.split_once(':') else {
-            return Ok(Self { size: text.parse()?, share: None });
-        };
-        let bad = || format!("'{share}' is not a share: write a number above 0 up to 1, for example 0.9");
-        let share: f64 = share.parse().map_err(|_| bad())?;
-        if share > 0.0 && share <= 1.0 {
-            Ok(Self { size: size.parse()?, share: Some(share) })
-        } else {
-            Err(bad())
-        }
-    }
 }
 
 /// What is printed.
@@ -156,18 +131,6 @@ fn part(size: Size, what: &str, most: u64) -> Result<u64, Exit> {
         return Ok(size.0);
     }
     Err(Exit::Usage(format!("a {what} of {size} is too long: it may have {}", Size(most))))
-}
-
-/// Of each size, which are one in all.
-fn shares(sizes: &[ValueSize]) -> Result<Vec<f64>, Exit> {
-    if let [ValueSize { share: None, .. }] = sizes {
-        return Ok(vec![1.0]);
-    }
-    let shares: Option<Vec<f64>> = sizes.iter().map(|size| size.share).collect();
-    let adds_up = |shares: &Vec<f64>| (shares.iter().sum::<f64>() - 1.0).abs() < 1e-6;
-    let wrong =
-        || Exit::Usage("the shares of --value-size must add up to 1, as in 200B:0.9,40KiB:0.1".to_owned());
-    shares.filter(adds_up).ok_or_else(wrong)
 }
 
 fn report(question: Question, lost: u8) -> Result<Report, Exit> {
