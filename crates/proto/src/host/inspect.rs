@@ -7,7 +7,6 @@ use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 
 use super::Host;
-use crate::objects::Holder;
 pub use crate::primary::PrimaryInfo;
 use crate::primary::{self, LostKey, Primary};
 
@@ -168,8 +167,8 @@ pub fn lost_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
     host.members.primaries().all().values().flat_map(primary::lost_keys)
 }
 
-/// Whether anything of what `host` keeps of a role was got from other holders.
+/// Whether any chunk that `host` has kept was got from other holders, or was put while another holder counted.
 #[must_use]
-pub fn has_got_chunks(host: &Host, member: MemberId) -> bool {
-    host.objects.holders().get(&member).is_some_and(Holder::has_got)
+pub fn has_got_chunks(host: &Host) -> bool {
+    host.objects.has_got()
 }

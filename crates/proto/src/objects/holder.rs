@@ -147,6 +147,7 @@ impl Holder {
         };
         match inserted.map_err(|why| Short::Share { namespace, bytes, why })? {
             Inserted::New | Inserted::Same => {
+                self.fill.note_put();
                 let member = self.member;
                 scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
             }

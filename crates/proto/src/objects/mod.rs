@@ -91,6 +91,8 @@ pub(crate) struct Objects {
     due: Option<Time>,
     /// When it is looked at next whether namespaces still take more than they may here; none if none did.
     shares_at: Option<Time>,
+    /// Whether a holder that is no more here had got chunks.
+    has_got: bool,
 }
 
 impl Objects {
@@ -117,7 +119,9 @@ impl Objects {
         }
         let rules = scope.rules();
         let is_relieved = |holder: &Holder| holder.is_relieved(rules, view, here);
-        self.holders.retain(|member, holder| member.group != view.group || !is_relieved(holder));
+        let goes = |member: MemberId, holder: &Holder| member.group == view.group && is_relieved(holder);
+        self.has_got |= self.holders.iter().any(|(member, holder)| goes(*member, holder) && holder.has_got());
+        self.holders.retain(|member, holder| !goes(*member, holder));
         // Before anything comes that counts.
         let of_group = self.holders.iter_mut().filter(|(member, _)| member.group == view.group);
         of_group.for_each(|(_, holder)| holder.heed_quotas(scope));
@@ -154,6 +158,7 @@ impl Objects {
 
     /// Groups are no more, and nor are their chunks.
     pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
+        self.has_got |= self.has_got();
         self.holders.retain(|member, _| !is_gone(member));
         self.touch();
     }
@@ -409,6 +414,11 @@ impl Objects {
             + self.early.memory_bytes()
             + fills
             + graphs
+    }
+
+    /// Whether any chunk was got from other holders, or put while another holder counted.
+    pub(crate) fn has_got(&self) -> bool {
+        self.has_got || self.holders.values().any(Holder::has_got)
     }
 
     /// What has to hold.

@@ -1,7 +1,8 @@
 //! Nobody's items and chunks take more than the quota, in all roles together, whoever serves them; and what is charged is what there is.
 //!
-//! What fills have brought counts for nothing here: until the chunks of a lost holder are made again nobody knows of them, and what they
-//! took may be used by others (docs/pools.md, "Quotas").
+//! Chunks that were got from other holders, or were put where another holder counted, bring their part of the share with them: until they
+//! are there nobody knows of them, and what they take may be used by others (docs/pools.md, "Quotas"). Where there were any, that part stays at
+//! their node until it is dealt out anew; so then nothing is said of how much is taken in all.
 
 use proto::host::inspect::has_got_chunks;
 use types::{ClusterMap, GroupView, MemberId, Namespace, NamespaceId, QuotaUse, RoleIndex};
@@ -11,6 +12,9 @@ use crate::cluster::nodes::Nodes;
 use crate::stage::book::Book;
 
 pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
+    if nodes.hosts().any(has_got_chunks) {
+        return;
+    }
     for namespace in map.catalog.namespaces.iter().filter(|known| known.policy.quota_bytes > 0) {
         let Some(quota) = map.catalog.data_quota(namespace.id) else { continue };
         let taken: u64 = map.groups.iter().map(|view| taken_in(nodes, view, namespace)).sum();
@@ -34,7 +38,7 @@ fn charged_for(nodes: &Nodes, view: &GroupView, role: usize, namespace: Namespac
     let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
     let counted = view.holders_of(member.role).counted();
     let machine = counted.and_then(|holder| nodes.host_by_id(holder.host, view.group));
-    let Some(machine) = machine.filter(|machine| !has_got_chunks(machine, member)) else { return 0 };
+    let Some(machine) = machine else { return 0 };
     let of_role = machine.chunks().filter(|(known, _)| *known == member);
     of_role
         .flat_map(|(_, chunks)| chunks.charged())

@@ -136,7 +136,12 @@ impl Fill {
         self.mends.values().any(Mend::lacks_room)
     }
 
-    /// Whether anything here was got from others.
+    /// A chunk came from its writer. While all is still to be got another holder may count for the quota, and refuse the same.
+    pub(super) fn note_put(&mut self) {
+        self.got += u64::from(self.is_under_way());
+    }
+
+    /// Whether anything here was got from others, or came while another holder counted.
     pub(super) fn has_got(&self) -> bool {
         self.got > 0
     }
