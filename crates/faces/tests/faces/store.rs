@@ -84,7 +84,7 @@ impl Fake {
         }
     }
 
-    fn execute(&mut self, Request { key, op }: Request) -> Outcome {
+    fn execute(&mut self, Request { key, op, .. }: Request) -> Outcome {
         let key = key.map(Key::into_bytes).unwrap_or_default();
         if matches!(self.items.get(&key), Some(item) if matches!(item.expiry, Expiry::At(at) if at <= NOW)) {
             self.items.remove(&key);
