@@ -180,7 +180,7 @@ impl Primary {
         let known = self.sessions.look_up(context, self.phase.serving(), self.stream.committed(), once);
         let attempt = match known {
             Known::Nothing => self.attempt_undone(context, pending),
-            Known::Answer(outcome) => return Attempt::Answer(outcome),
+            Known::Answer(outcome) => return Attempt::Answer(pending.request.in_all(outcome)),
             Known::OnItsWay(seq, outcome) => match self.stream.answer_with(seq, pending.reply, outcome) {
                 Ok(()) => return Attempt::Logged,
                 Err(outcome) => return Attempt::Answer(outcome),
