@@ -21,18 +21,21 @@ struct State {
     last: u64,
     /// None once it is closed.
     signal: Option<EventFd>,
+    /// Whether anybody has asked for the descriptor, and how many wait: to tell nobody costs a call of the system, too.
+    is_watched: bool,
+    waiting: usize,
 }
 
 impl State {
     /// The descriptor says whether there is something; it is told when that changes.
     fn say(&self) {
         // It counts to 1, and is written to only at 0.
-        let _ = self.signal.as_ref().map(|signal| signal.write(1));
+        let _ = self.signal.as_ref().filter(|_| self.is_watched).map(|signal| signal.write(1));
     }
 
     fn unsay(&self) {
         if self.over.is_empty() {
-            let _ = self.signal.as_ref().map(EventFd::read);
+            let _ = self.signal.as_ref().filter(|_| self.is_watched).map(EventFd::read);
         }
     }
 }
@@ -42,12 +45,19 @@ impl Queue {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let signal = EventFd::from_value_and_flags(0, flags);
         let signal = signal.map_err(|error| Failure::of(Status::System, error.to_string()))?;
-        let state = State { over: BTreeMap::new(), last: 0, signal: Some(signal) };
+        let signal = Some(signal);
+        let state = State { over: BTreeMap::new(), last: 0, signal, is_watched: false, waiting: 0 };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self, state: &State) {
+        if state.waiting > 0 {
+            self.changed.notify_one();
+        }
     }
 
     /// A request is over; its place, by which it can be taken out again.
@@ -61,7 +71,7 @@ impl Queue {
                 state.say();
             }
         }
-        self.changed.notify_one();
+        self.wake(&state);
         place
     }
 
@@ -84,13 +94,17 @@ impl Queue {
                 break;
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(Vec::new());
+            }
+            state.waiting += 1;
             state = match left {
-                Some(left) if left.is_zero() => return Ok(Vec::new()),
                 Some(left) => {
                     self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
+            state.waiting -= 1;
         }
         let mut events = Vec::with_capacity(most.min(state.over.len()));
         while events.len() < most
@@ -100,16 +114,19 @@ impl Queue {
         }
         state.unsay();
         if !state.over.is_empty() {
-            self.changed.notify_one();
+            self.wake(&state);
         }
         Ok(events)
     }
 
     /// The descriptor.
     pub(crate) fn descriptor(&self) -> Result<RawFd, Failure> {
-        let state = self.lock();
-        let signal = state.signal.as_ref().ok_or(Status::Handle)?;
-        Ok(signal.as_raw_fd())
+        let mut state = self.lock();
+        let signal = state.signal.as_ref().ok_or(Status::Handle)?.as_raw_fd();
+        if !std::mem::replace(&mut state.is_watched, true) && !state.over.is_empty() {
+            state.say();
+        }
+        Ok(signal)
     }
 
     /// Nothing is told any more, and whoever waits is woken.

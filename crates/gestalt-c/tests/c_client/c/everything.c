@@ -1,4 +1,5 @@
 /* Each function, right and wrong. Arguments: the URI of a cluster, and that of a port where nobody answers. */
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -292,6 +293,26 @@ static void queues(void) {
     CHECK(gestalt_finish(other, &outcome), GESTALT_MISS);
 }
 
+/* A descriptor that is asked for late knows what is there. */
+static void late_descriptor(void) {
+    gestalt_queue queue;
+    gestalt_event event;
+    gestalt_request request;
+    gestalt_call call = nothing();
+    struct pollfd descriptor = {-1, POLLIN, 0};
+    size_t count;
+    CHECK(gestalt_queue_open(&queue), GESTALT_OK);
+    call.queue = queue;
+    CHECK(gestalt_iget(client, "none", 4, NULL, 0, &call, &request), GESTALT_OK);
+    CHECK(gestalt_wait(request, -1), GESTALT_OK);
+    descriptor.fd = gestalt_queue_fd(queue);
+    CHECK(poll(&descriptor, 1, 0), 1);
+    CHECK(gestalt_queue_poll(queue, &event, 1, 0, &count), GESTALT_OK);
+    CHECK(poll(&descriptor, 1, 0), 0);
+    CHECK(gestalt_release(request), GESTALT_OK);
+    CHECK(gestalt_queue_close(queue), GESTALT_OK);
+}
+
 static gestalt_request watched;
 static int seen;
 
@@ -361,6 +382,7 @@ int main(int argc, char **argv) {
     changed_buffers();
     wrong();
     queues();
+    late_descriptor();
     silence(argv[2]);
     CHECK(gestalt_close(client), GESTALT_OK);
     CHECK(gestalt_close(client), GESTALT_HANDLE);
