@@ -222,12 +222,11 @@ fn native_clients_count_exactly_though_primaries_are_killed() {
         .iter()
         .map(|key| runtime.spawn(count(client.clone(), key.clone(), Arc::clone(&goes_on))))
         .collect();
-    for node in [2, 0] {
-        sleep(Duration::from_secs(1));
-        cluster.kill_nodes(&[node]);
-        wait_for_status(&cluster, 3);
-    }
     sleep(Duration::from_secs(1));
+    cluster.kill_nodes(&[2]);
+    wait_for_status(&cluster, 3);
+    cluster.kill_nodes(&[0]);
+    sleep(3 * LEASE);
     goes_on.store(false, Ordering::Relaxed);
     let (mut done, mut failed) = (0, Vec::new());
     for (key, task) in keys.iter().zip(tasks) {
