@@ -9,7 +9,7 @@ use crate::{QuotaShortage, Quotas};
 fn chunks_are_charged_to_the_quota_of_their_namespace() {
     let (pages, quotas) = (pool(1), Quotas::new(1));
     let mut store = ChunkStore::new(ROLE, &pages);
-    let mut put = |store: &mut ChunkStore, number| {
+    let put = |store: &mut ChunkStore, number| {
         let chunk = build(&pages, CELL, 1, number);
         store.try_insert(id(number, 0), header(1, &chunk), chunk)
     };
@@ -38,7 +38,7 @@ fn chunks_are_charged_to_the_quota_of_their_namespace() {
     heed(&mut store, false);
     assert_eq!((used(), store.charged().count()), (Some((0, 0)), 0), "another holder counts now");
     heed(&mut store, true);
-    [1, 2, 4].map(|number| store.remove_object(object(number)));
+    [1, 2, 4].into_iter().for_each(|number| _ = store.remove_object(object(number)));
     assert_eq!((used(), store.taken_by(NamespaceId(4))), (Some((0, 3 * one)), 0));
     store.check_invariants();
 }
