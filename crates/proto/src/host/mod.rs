@@ -434,24 +434,8 @@ impl Host {
     /// Does what members want until nothing is left that concerns this host; whether there was anything.
     #[inline]
     fn carry_out(&mut self, now: Now) -> bool {
-        let any = self.around.outbox().concerns_host() && self.carry_out_all(now);
+        let any = self.around.outbox().concerns_host() && carry_out_all(self, now);
         self.check_invariants();
-        any
-    }
-
-    #[inline(never)]
-    fn carry_out_all(&mut self, now: Now) -> bool {
-        let mut any = false;
-        loop {
-            while let Some((peer, why)) = self.around.out().accusations.pop() {
-                self.close(peer, why);
-            }
-            any |= self.streams(now).exchange();
-            // One at a time, so that what it brings about goes out before the next one is handled.
-            let Some(message) = self.around.out().loopback.pop_front() else { break };
-            any = true;
-            self.dispatch(now, self.around.host(), message);
-        }
         any
     }
 
@@ -480,6 +464,23 @@ impl Host {
 const MAX_FLUSH_ROUNDS: usize = 64;
 
 /// Memory goes bad, for tests of what notices.
+/// See [`Host::carry_out`]: where there is anything.
+#[inline(never)]
+fn carry_out_all(host: &mut Host, now: Now) -> bool {
+    let mut any = false;
+    loop {
+        while let Some((peer, why)) = host.around.out().accusations.pop() {
+            host.close(peer, why);
+        }
+        any |= host.streams(now).exchange();
+        // One at a time, so that what it brings about goes out before the next one is handled.
+        let Some(message) = host.around.out().loopback.pop_front() else { break };
+        any = true;
+        host.dispatch(now, host.around.host(), message);
+    }
+    any
+}
+
 /// The next answer that somebody waits for.
 fn poll_answer(out: &mut Outbox, links: &Links) -> Option<Action> {
     while let Some((to, outcome)) = out.replies.pop_front() {

@@ -48,14 +48,6 @@ impl Host {
         }
     }
 
-    /// Routes a request anew that may have been done.
-    fn route_again(&mut self, now: Now, member: MemberId, mut pending: Pending) {
-        if let Some(once) = &mut pending.request.once {
-            once.again = true;
-        }
-        self.route_anew(now, Some(member), pending);
-    }
-
     /// Where a request goes: by its key, or to all of `member` if it has none.
     fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
         match member {
@@ -131,7 +123,7 @@ impl Host {
         } else if answer.outcome == Outcome::Failed(Failure::Unknown) && may_ask_again(&pending.request) {
             // That primary does not know; the next one does.
             self.fetch_view(now, member.group);
-            self.route_again(now, member, pending);
+            self.route_anew(now, Some(member), pending.once_more());
         } else {
             let (kind, out) = (pending.request.op.kind(), self.around.out());
             out.latencies.network.record(kind, sent, now.time);
@@ -143,7 +135,7 @@ impl Host {
     pub(super) fn abandon_forwards(&mut self, now: Now, lost: impl Fn(&Forwarded) -> bool) {
         for Forwarded { member, pending, .. } in self.routes.take_forwarded(lost) {
             if is_repeatable(&pending.request.op) || pending.request.once.is_some() {
-                self.route_again(now, member, pending);
+                self.route_anew(now, Some(member), pending.once_more());
             } else {
                 self.around.out().reply(pending.reply, Outcome::Failed(Failure::Unknown));
             }

@@ -168,59 +168,9 @@ impl Primary {
             return Attempt::Wait(Wait::Log);
         }
         if pending.request.once.is_some() {
-            return self.attempt_once(context, pending);
+            return attempt_once(self, context, pending);
         }
-        self.attempt_undone(context, pending)
-    }
-
-    /// A write that has a name: first of all it is asked whether it was done.
-    #[cold]
-    fn attempt_once(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
-        let once = pending.request.once.as_deref().expect("the caller has looked");
-        let known = self.sessions.look_up(context, self.phase.serving(), self.stream.committed(), once);
-        let attempt = match known {
-            Known::Nothing => self.attempt_undone(context, pending),
-            Known::Answer(outcome) => return Attempt::Answer(pending.request.in_all(outcome)),
-            Known::OnItsWay(seq, outcome) => match self.stream.answer_with(seq, pending.reply, outcome) {
-                Ok(()) => return Attempt::Logged,
-                Err(outcome) => return Attempt::Answer(outcome),
-            },
-        };
-        match attempt {
-            Attempt::Answer(outcome) => Attempt::Answer(pending.request.in_all(outcome)),
-            Attempt::Logged => {
-                self.stream.newest_record().into_iter().for_each(|record| self.sessions.note_logged(record));
-                Attempt::Logged
-            }
-            Attempt::Wait(wait) => Attempt::Wait(wait),
-        }
-    }
-
-    /// A session begins.
-    fn begin_session(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
-        let store = self.phase.serving_mut();
-        if !Sessions::may_begin(context, store) {
-            return Attempt::failed(Failure::Busy);
-        }
-        let session = ClientSession(self.stream.last().next().0);
-        let mut draft = Draft::answering(pending, Outcome::Session(session));
-        draft.ops.push(IndexOp::SessionBegins { session });
-        self.stream.append(context, store, draft);
-        Attempt::Logged
-    }
-
-    /// What is to be done now, if nothing of it was.
-    fn attempt_undone(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
-        if let Op::Object(op) = &pending.request.op
-            && let Some(outcome) = self.objects.attend(context, &self.core, op)
-        {
-            return Attempt::Answer(outcome);
-        }
-        let key = pending.request.key_bytes();
-        match self.stream.newest(self.phase.serving(), pending.hash, key) {
-            Ok(newest) => self.attempt_change(context, pending, &newest),
-            Err(unknown) => unknown.into(),
-        }
+        attempt_undone(self, context, pending)
     }
 
     /// A read of committed state.
@@ -308,7 +258,7 @@ impl Primary {
         let store = self.phase.serving_mut();
         match decision {
             Decision::Answer(outcome) => return self.answer(context, pending, newest, outcome),
-            Decision::Session => return self.begin_session(context, pending),
+            Decision::Session => return begin_session(self, context, pending),
             Decision::Begin => {
                 let namespace = pending.request.namespace();
                 return Attempt::Answer(self.objects.begin(context, &self.core, namespace));
@@ -342,7 +292,7 @@ impl Primary {
         outcome: Outcome,
     ) -> Attempt {
         let mut outcome = outcome;
-        if pending.request.comes_again() && self.keep_refusal(context, pending, &outcome) {
+        if pending.request.comes_again() && keep_refusal(self, context, pending, &outcome) {
             return Attempt::Logged;
         }
         if let Some(seq) = newest.rests_on {
@@ -358,19 +308,6 @@ impl Primary {
             store.bump(addr, context.now.unix);
         }
         Attempt::Answer(outcome)
-    }
-
-    /// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether
-    /// there is one.
-    fn keep_refusal(&mut self, context: &mut Context<'_>, pending: &Pending, outcome: &Outcome) -> bool {
-        let is_kept = context.rules.sessions().refusals_are_kept()
-            && WriteResult::of(outcome).is_some()
-            && execute::is_final(&pending.request.op);
-        if is_kept {
-            let draft = Draft::answering(pending, outcome.clone());
-            self.stream.append(context, self.phase.serving_mut(), draft);
-        }
-        is_kept
     }
 
     /// A whole new item, into a slot of its own.
@@ -522,4 +459,76 @@ impl Primary {
             }
         }
     }
+}
+
+/// A write that has a name: first of all it is asked whether it was done.
+#[cold]
+fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+    let once = pending.request.once.as_deref().expect("the caller has looked");
+    let known = primary.sessions.look_up(context, primary.phase.serving(), primary.stream.committed(), once);
+    let attempt = match known {
+        Known::Nothing => attempt_undone(primary, context, pending),
+        Known::Answer(outcome) => return Attempt::Answer(pending.request.in_all(outcome)),
+        Known::OnItsWay(seq, outcome) => match primary.stream.answer_with(seq, pending.reply, outcome) {
+            Ok(()) => return Attempt::Logged,
+            Err(outcome) => return Attempt::Answer(outcome),
+        },
+    };
+    match attempt {
+        Attempt::Answer(outcome) => Attempt::Answer(pending.request.in_all(outcome)),
+        Attempt::Logged => {
+            primary
+                .stream
+                .newest_record()
+                .into_iter()
+                .for_each(|record| primary.sessions.note_logged(record));
+            Attempt::Logged
+        }
+        Attempt::Wait(wait) => Attempt::Wait(wait),
+    }
+}
+
+/// A session begins.
+fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+    let store = primary.phase.serving_mut();
+    if !Sessions::may_begin(context, store) {
+        return Attempt::failed(Failure::Busy);
+    }
+    let session = ClientSession(primary.stream.last().next().0);
+    let mut draft = Draft::answering(pending, Outcome::Session(session));
+    draft.ops.push(IndexOp::SessionBegins { session });
+    primary.stream.append(context, store, draft);
+    Attempt::Logged
+}
+
+/// What is to be done now, if nothing of it was.
+fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+    if let Op::Object(op) = &pending.request.op
+        && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
+    {
+        return Attempt::Answer(outcome);
+    }
+    let key = pending.request.key_bytes();
+    match primary.stream.newest(primary.phase.serving(), pending.hash, key) {
+        Ok(newest) => primary.attempt_change(context, pending, &newest),
+        Err(unknown) => unknown.into(),
+    }
+}
+
+/// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether
+/// there is one.
+fn keep_refusal(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    outcome: &Outcome,
+) -> bool {
+    let is_kept = context.rules.sessions().refusals_are_kept()
+        && WriteResult::of(outcome).is_some()
+        && execute::is_final(&pending.request.op);
+    if is_kept {
+        let draft = Draft::answering(pending, outcome.clone());
+        primary.stream.append(context, primary.phase.serving_mut(), draft);
+    }
+    is_kept
 }

@@ -183,16 +183,3 @@ impl Sessions {
         assert_eq!(self.order.len(), self.under_way.len(), "each write is on its way once");
     }
 }
-
-/// What a record says that does a write which has this name, and what came of it; nothing if that is not kept.
-pub(super) fn ops_of(once: &Once, outcome: &Outcome) -> impl Iterator<Item = IndexOp> {
-    let mut ops: SmallVec<[IndexOp; 2]> = SmallVec::new();
-    if let Some(WriteResult { code, version, number }) = WriteResult::of(outcome) {
-        let Once { session, sequence, behind, .. } = *once;
-        ops.push(IndexOp::WriteDone { session, sequence, behind, code, version });
-        if number != 0 {
-            ops.push(IndexOp::WriteCounted { session, sequence, number });
-        }
-    }
-    ops.into_iter()
-}

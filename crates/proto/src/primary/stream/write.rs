@@ -4,7 +4,7 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use store::{Allocation, DataStore, ITEM_HEADER_BYTES, Item, ItemSpec, ItemState};
 use types::op::{Flush, FlushAt, OpKind, Outcome};
-use types::{Addr, Cohort, IndexHash, IndexOp, Seq};
+use types::{Addr, Cohort, IndexHash, IndexOp, Once, Seq, WriteResult};
 use wire::message::{Record, Write};
 
 use super::SendStream;
@@ -14,7 +14,6 @@ use crate::Rules;
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::charges::Charged;
 use crate::primary::objects::{ObjectEffects, descriptor_in};
-use crate::primary::sessions::ops_of;
 use crate::primary::waiting::{Pending, Wait};
 use crate::rules::Stage;
 
@@ -268,4 +267,17 @@ impl Header {
         .encode(&mut new);
         old.iter().zip(&new).take(ITEM_HEADER_BYTES).map(|(a, b)| a ^ b).collect::<Vec<u8>>().into()
     }
+}
+
+/// What a record says that does a write which has this name, and what came of it; nothing if that is not kept.
+fn ops_of(once: &Once, outcome: &Outcome) -> impl Iterator<Item = IndexOp> {
+    let mut ops: SmallVec<[IndexOp; 2]> = SmallVec::new();
+    if let Some(WriteResult { code, version, number }) = WriteResult::of(outcome) {
+        let Once { session, sequence, behind, .. } = *once;
+        ops.push(IndexOp::WriteDone { session, sequence, behind, code, version });
+        if number != 0 {
+            ops.push(IndexOp::WriteCounted { session, sequence, number });
+        }
+    }
+    ops.into_iter()
 }

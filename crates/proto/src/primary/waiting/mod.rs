@@ -21,6 +21,14 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// The same for a request that may have been done.
+    pub(crate) fn once_more(mut self) -> Self {
+        if let Some(once) = &mut self.request.once {
+            once.again = true;
+        }
+        self
+    }
+
     /// Its key, as a cheap handle; empty for what has none.
     pub(super) fn key(&self) -> Bytes {
         self.request.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default()
