@@ -133,8 +133,13 @@ fn the_c_client_is_found_by_pkg_config_and_lives_through_nodes_that_are_killed_a
     output.read_to_string(&mut tally).unwrap();
     println!("{tally}");
     assert!(child.wait().unwrap().success(), "{tally}");
-    // A write to a connection that is gone ends as a request, and not the program.
-    assert!(tally.contains("Unknown ") || tally.contains("TimedOut "), "{tally}");
+    // A write to a connection that is gone ends as a request, and not the program; and nearly all are asked again under their names.
+    let ended = |line: &str| {
+        line.split_once(' ').and_then(|(code, count)| Some((code == "Ok", count.parse::<u64>().ok()?)))
+    };
+    let (done, failed): (Vec<_>, Vec<_>) = tally.lines().filter_map(ended).partition(|(is_done, _)| *is_done);
+    let sum = |counts: &[(bool, u64)]| counts.iter().map(|(_, count)| count).sum::<u64>();
+    assert!(sum(&done) > 10_000 && sum(&failed) < sum(&done) / 10, "{tally}");
 }
 
 #[test]
