@@ -70,18 +70,10 @@ impl Request {
     /// What is said of it in all, if this came of it now: what comes again may have been done when it came before.
     #[must_use]
     pub fn in_all(&self, now: Outcome) -> Outcome {
-        let done_nothing = matches!(
-            now,
-            Outcome::Failed(
-                Failure::OutOfMemory
-                    | Failure::Busy
-                    | Failure::Unavailable
-                    | Failure::Lost
-                    | Failure::NoNamespace
-                    | Failure::NoSession
-            )
-        );
-        if done_nothing && self.comes_again() { Outcome::Failed(Failure::Unknown) } else { now }
+        match &self.once {
+            Some(once) => once.in_all(now),
+            None => now,
+        }
     }
 
     /// The bytes of the key; none of them if there is no key.

@@ -34,6 +34,23 @@ impl Once {
     pub fn floor(&self) -> u32 {
         self.sequence - u32::from(self.behind)
     }
+
+    /// What is said of the write in all, if this came of it now: what comes again may have been done when it came before.
+    #[must_use]
+    pub fn in_all(&self, now: Outcome) -> Outcome {
+        let done_nothing = matches!(
+            now,
+            Outcome::Failed(
+                Failure::OutOfMemory
+                    | Failure::Busy
+                    | Failure::Unavailable
+                    | Failure::Lost
+                    | Failure::NoNamespace
+                    | Failure::NoSession
+            )
+        );
+        if done_nothing && self.again { Outcome::Failed(Failure::Unknown) } else { now }
+    }
 }
 
 /// Whether there can be a write of this number, so far above the lowest one that is waited for.

@@ -61,6 +61,13 @@ impl Streams<'_> {
     /// # Errors
     /// Why it cannot begin.
     pub fn begin_upload(&mut self, token: Token, place: Place, new: NewUpload) -> Result<UploadId, Failure> {
+        let comes_again = new.once.is_some_and(|once| once.again);
+        let begun = self.try_begin_upload(token, place, new);
+        // It may have been done when it came before.
+        begun.map_err(|failure| if comes_again { Failure::Unknown } else { failure })
+    }
+
+    fn try_begin_upload(&mut self, token: Token, place: Place, new: NewUpload) -> Result<UploadId, Failure> {
         if let Some(refusal) = place.refusal {
             return Err(refusal);
         }

@@ -334,6 +334,14 @@ impl Uploads {
     fn end(&mut self, upload: UploadId, outcome: Outcome) -> Step {
         let Some(one) = self.remove(upload) else { return Step::default() };
         let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
+        let outcome = match (one.client, one.once) {
+            (Client::Driver(_), Some(once)) if once.again && outcome == Outcome::Failed(Failure::NotOpen) => {
+                Outcome::Failed(Failure::Unknown)
+            }
+            (Client::Driver(_), Some(once)) => once.in_all(outcome),
+            // Whoever makes a value longer tries again, and knows in the end what to say.
+            _ => outcome,
+        };
         let ended = (!one.gone).then_some((one.client, outcome));
         Step { ended, request }
     }
