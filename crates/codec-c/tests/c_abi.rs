@@ -1,9 +1,13 @@
 //! The header says what the library does: each declaration is that of a function here, to the type, and a program in C that uses them all
 //! runs, under AddressSanitizer where the compiler has it.
 
+mod declarations;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use declarations::{declarations, flat};
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -11,20 +15,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(Path::new(CRATE).join(path)).expect("a file of this crate")
 }
 
-/// Without line breaks and comments.
-fn flat(text: &str) -> String {
-    let mut rest = text;
-    let mut without = String::new();
-    while let Some((before, comment)) = rest.split_once("/*") {
-        without.push_str(before);
-        rest = comment.split_once("*/").expect("a comment ends").1;
-    }
-    without.push_str(rest);
-    without.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// What C calls a type.
-fn c_type(rust: &str) -> &'static str {
+fn c_type(_: &str, rust: &str) -> &'static str {
     match rust {
         "u32" => "uint32_t ",
         "u64" => "uint64_t ",
@@ -45,27 +37,11 @@ fn c_type(rust: &str) -> &'static str {
     }
 }
 
-/// The declaration in C of a function that begins after `extern "C" fn `.
-fn declaration(function: &str) -> String {
-    let (name, rest) = function.split_once('(').expect("a list of parameters");
-    let (parameters, rest) = rest.split_once(')').expect("its end");
-    let returned = rest.split('{').next().expect("a body").trim().strip_prefix("-> ").map(str::trim);
-    let parameters = parameters.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
-    let parameters: Vec<String> = parameters
-        .map(|parameter| {
-            let (name, of) = parameter.split_once(": ").expect("a type");
-            format!("{}{name}", c_type(of))
-        })
-        .collect();
-    let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
-    format!("{}{name}({parameters});", returned.map_or("void ", c_type))
-}
-
 #[test]
 fn the_header_declares_every_function_as_it_is() {
     let source = flat(&read("src/abi.rs"));
     let header = flat(&read("include/gestalt_codec.h"));
-    let functions: Vec<String> = source.split("extern \"C\" fn ").skip(1).map(declaration).collect();
+    let functions: Vec<String> = declarations(&source, c_type);
     assert!(functions.len() >= 15);
     for function in &functions {
         assert!(header.contains(function.as_str()), "the header has not: {function}");

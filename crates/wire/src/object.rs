@@ -165,9 +165,9 @@ pub struct Refused {
 pub enum Refusal {
     /// The view is this one by now, or names somebody else.
     View(ViewVersion),
-    /// There is no memory.
+    /// There is no memory, or no share of the namespace's quota.
     NoRoom,
-    /// There is none now; owners are asked to evict something.
+    /// There is none now: owners are asked to evict something, or shares are still to be dealt out.
     Crowded,
     /// Something else is kept under this name.
     Different,

@@ -1,5 +1,8 @@
 //! The header beside the code.
 
+#[path = "../../../codec-c/tests/declarations/mod.rs"]
+mod declarations;
+
 use std::fs;
 use std::mem::offset_of;
 use std::path::Path;
@@ -8,22 +11,12 @@ use std::process::Command;
 use gestalt_c::Status;
 use gestalt_c::structs::{Call, Event, Options, Outcome, Part, Place, Span};
 
+use declarations::{declarations, flat};
+
 use crate::programs::{CRATE, Program, library};
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(CRATE).join(path)).expect("a file of this crate")
-}
-
-/// Without line breaks and comments.
-fn flat(text: &str) -> String {
-    let mut rest = text;
-    let mut without = String::new();
-    while let Some((before, comment)) = rest.split_once("/*") {
-        without.push_str(before);
-        rest = comment.split_once("*/").expect("a comment ends").1;
-    }
-    without.push_str(rest);
-    without.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What C calls a type, by the name of the parameter where the type does not say it.
@@ -63,28 +56,11 @@ fn plain_type(rust: &str) -> &'static str {
     }
 }
 
-/// The declaration in C of a function that begins after `extern "C" fn `.
-fn declaration(function: &str) -> String {
-    let (name, rest) = function.split_once('(').expect("a list of parameters");
-    let (parameters, rest) = rest.split_once(')').expect("its end");
-    let returned = rest.split('{').next().expect("a body").trim().strip_prefix("-> ").map(str::trim);
-    let parameters = parameters.split(',').map(str::trim).filter(|parameter| !parameter.is_empty());
-    let parameters: Vec<String> = parameters
-        .map(|parameter| {
-            let (name, of) = parameter.split_once(": ").expect("a type");
-            format!("{}{name}", c_type(name, of))
-        })
-        .collect();
-    let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
-    format!("{}{name}({parameters});", returned.map_or("void ", plain_type))
-}
-
 const ABI: [&str; 4] = ["clients", "requests", "waiting", "queues"];
 
 fn names() -> Vec<String> {
     let files = ABI.map(|file| flat(&read(&format!("src/abi/{file}.rs"))));
-    let functions = files.iter().flat_map(|file| file.split("extern \"C\" fn ").skip(1));
-    functions.map(declaration).collect()
+    files.iter().flat_map(|file| declarations(file, c_type)).collect()
 }
 
 #[test]
