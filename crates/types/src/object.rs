@@ -193,13 +193,42 @@ impl Exception {
     pub fn end(&self) -> u64 {
         u64::from(self.first) + u64::from(self.count)
     }
+
+    /// Whether it is about stripe `stripe`.
+    #[must_use]
+    pub fn covers(&self, stripe: u32) -> bool {
+        (u64::from(self.first)..self.end()).contains(&u64::from(stripe))
+    }
+
+    /// Whether the chunks of stripe `stripe` that are in `group` are of no use, by all exceptions of their object: the stripe was put
+    /// into another group afterwards.
+    #[must_use]
+    pub fn strand(all: &[Self], stripe: u32, group: GroupId) -> bool {
+        all.iter().any(|range| range.covers(stripe) && range.group != group)
+    }
+
+    /// Notes in `all`, ascending and apart, that `stripe`, of which they say nothing, lies in `group`.
+    pub fn add(all: &mut Vec<Self>, stripe: u32, group: GroupId) {
+        let at = all.partition_point(|range| range.first < stripe);
+        let after =
+            all.get(at).filter(|next| next.group == group && next.first.checked_sub(1) == Some(stripe));
+        let count = 1 + after.map_or(0, |next| next.count);
+        all.splice(at..at + usize::from(count > 1), [Self { first: stripe, count, group }]);
+        if let [before, new] = &mut all[at.saturating_sub(1)..=at]
+            && before.group == group
+            && before.end() == u64::from(stripe)
+        {
+            before.count += new.count;
+            all.remove(at);
+        }
+    }
 }
 
 impl Descriptor {
     /// The group that stripe `stripe` lies in.
     #[must_use]
     pub fn group_of(&self, stripe: u32) -> Option<GroupId> {
-        let has = |range: &&Exception| (u64::from(range.first)..range.end()).contains(&u64::from(stripe));
+        let has = |range: &&Exception| range.covers(stripe);
         let listed = || self.groups.get(stripe as usize % self.groups.len().max(1)).copied();
         self.exceptions.iter().find(has).map(|range| range.group).or_else(listed)
     }
@@ -305,6 +334,18 @@ mod tests {
         assert!(!with(vec![range(u32::MAX, 1)]).is_possible());
         assert!(!with(vec![range(0, 0)]).is_possible());
         assert!(!with(vec![range(0, 2), range(1, 1)]).is_possible());
+    }
+
+    #[test]
+    fn stripes_that_follow_each_other_into_one_group_are_one_exception() {
+        let mut all = Vec::new();
+        for (stripe, group) in [(4, 1), (6, 1), (5, 1), (8, 1), (7, 2), (0, 1)] {
+            Exception::add(&mut all, stripe, GroupId(group));
+        }
+        let ranges: Vec<(u32, u32, u32)> = all.iter().map(|it| (it.first, it.count, it.group.0)).collect();
+        assert_eq!(ranges, [(0, 1, 1), (4, 3, 1), (7, 1, 2), (8, 1, 1)]);
+        assert!(Exception::strand(&all, 5, GroupId(2)) && !Exception::strand(&all, 5, GroupId(1)));
+        assert!(!Exception::strand(&all, 9, GroupId(2)), "where it lies no exception says");
     }
 
     proptest! {

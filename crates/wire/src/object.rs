@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 use types::{
-    ChunkId, Descriptor, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term, UnixSeconds,
-    ViewVersion,
+    ChunkId, Descriptor, Exception, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term,
+    UnixSeconds, ViewVersion,
 };
 
 /// Most chunks or objects that one message names.
@@ -271,6 +271,17 @@ pub struct Verdicts {
     pub member: MemberId,
     /// What has become of each object that it knows about.
     pub verdicts: Vec<(ObjectId, Verdict)>,
+    /// Of those that are committed, the stripes that lie in other groups than their objects' lists say.
+    pub moved: Vec<Moved>,
+}
+
+/// Stripes of an object that lie elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Of this one.
+    pub object: ObjectId,
+    /// Which, and where.
+    pub exceptions: Vec<Exception>,
 }
 
 /// What has become of an object.

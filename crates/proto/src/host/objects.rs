@@ -141,22 +141,24 @@ impl Streams<'_> {
     /// A holder asks what has become of objects of an owner that this host may speak for.
     fn handle_ask(&mut self, from: HostId, ask: Ask) {
         let Ask { owner, member, objects, lost } = ask;
-        let mut verdicts = None;
+        let mut known = None;
         let answer = |primary: &mut Primary, _: &mut Context<'_>| {
             if lost {
                 primary::note_lost(primary, &objects);
             }
-            verdicts = primary::verdicts(primary, &objects);
+            known = primary::verdicts(primary, &objects);
         };
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, owner, answer);
-        if let Some((term, mut verdicts)) = verdicts {
+        if let Some((term, known)) = known {
+            let (mut verdicts, mut moved) = (known.verdicts, known.moved);
             // What is committed is not spoken of again before it is dead, and that is told to those that the view here names. So
             // whoever is not among them learns it under the view that they know, or are no holder by.
             if !self.is_named(member, from) {
                 verdicts.retain(|(_, verdict)| *verdict != Verdict::Committed);
+                moved.clear();
                 self.host.fetch_view(self.now, member.group);
             }
-            let answer = ObjectMessage::Verdicts(Verdicts { owner, term, member, verdicts });
+            let answer = ObjectMessage::Verdicts(Verdicts { owner, term, member, verdicts, moved });
             self.host.around.out().send(from.node, answer.into());
         }
     }

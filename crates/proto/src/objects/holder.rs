@@ -4,10 +4,12 @@
 //! the list after that, and finds it there (docs/objects.md, W3).
 
 use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, QuotaShortage};
-use types::{ChunkId, GroupView, HostId, MemberId, NamespaceId, ObjectId, Term, Time, ViewVersion};
+use types::{
+    ChunkId, Exception, GroupView, HostId, MemberId, NamespaceId, ObjectId, Term, Time, ViewVersion,
+};
 use wire::object::{
-    Cell, Checked, Fetch, Free, Keep, List, Listed, ListedChunk, Missing, ObjectMessage, Placed, Put,
-    Refusal, Refused,
+    Cell, Checked, Fetch, Free, Keep, KeptObject, List, Listed, ListedChunk, Missing, ObjectMessage, Placed,
+    Put, Refusal, Refused,
 };
 
 use super::arriving::{Arriving, ArrivingChunk};
@@ -197,16 +199,26 @@ impl Holder {
     }
 
     /// These objects are committed.
-    pub(super) fn keep(&mut self, keep: &Keep) {
-        for kept in &keep.objects {
+    pub(super) fn keep(&mut self, rules: Rules, keep: &Keep) {
+        for KeptObject { descriptor, .. } in &keep.objects {
             // A committed id is committed, whoever says so.
-            self.keep_all_of(kept.descriptor.id);
+            self.keep_all_of(rules, descriptor.id, &descriptor.exceptions);
         }
     }
 
-    fn keep_all_of(&mut self, object: ObjectId) {
-        let chunks: Vec<ChunkId> = self.chunks.of_object(object).map(|(id, _)| id).collect();
-        chunks.into_iter().for_each(|id| _ = self.chunks.keep(id));
+    /// The object is committed; what is stranded here goes.
+    fn keep_all_of(&mut self, rules: Rules, object: ObjectId, exceptions: &[Exception]) {
+        let group = self.member.group;
+        let is_stranded = |chunk: ChunkId| Exception::strand(exceptions, chunk.stripe, group);
+        let all = self.chunks.of_object(object).map(|(id, _)| id);
+        let (stranded, kept): (Vec<ChunkId>, Vec<ChunkId>) = all.partition(|id| is_stranded(*id));
+        kept.into_iter().for_each(|id| _ = self.chunks.keep(id));
+        if rules.objects().stranded_chunks_go() {
+            stranded.into_iter().for_each(|id| drop(self.chunks.remove(id)));
+        }
+        if !exceptions.is_empty() && rules.objects().stranded_chunks_are_not_lost() {
+            self.fill.leave_out(|chunk| chunk.object == object && is_stranded(chunk));
+        }
     }
 
     /// These are dead.
@@ -307,7 +319,10 @@ impl Holder {
     pub(super) fn hear(&mut self, scope: &mut Scope<'_>, verdicts: &wire::object::Verdicts) {
         let (dead, committed) = self.inquiry.hear(verdicts);
         dead.into_iter().for_each(|object| self.forget(object, verdicts.term));
-        committed.into_iter().for_each(|object| self.keep_all_of(object));
+        for object in committed {
+            let moved = verdicts.moved.iter().find(|moved| moved.object == object);
+            self.keep_all_of(scope.rules(), object, moved.map_or(&[], |moved| &moved.exceptions));
+        }
         self.fill.hear_verdicts(scope, &mut self.chunks, verdicts);
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
     }

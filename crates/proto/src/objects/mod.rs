@@ -181,7 +181,9 @@ impl Objects {
         }
         match message {
             ObjectMessage::Put(put) => self.put(scope, from, put),
-            ObjectMessage::Keep(keep) => self.with(keep.member, |holder| holder.keep(&keep)),
+            ObjectMessage::Keep(keep) => {
+                self.with(keep.member, |holder| holder.keep(scope.rules(), &keep));
+            }
             ObjectMessage::Free(free) => {
                 self.with(free.member, |holder| holder.free(&free));
                 // Also who has nothing of it: else it would be told again and again.

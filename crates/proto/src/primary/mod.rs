@@ -52,8 +52,8 @@ mod wall;
 mod tests;
 
 use store::DataStore;
-use types::{GroupView, HostId, MemberId, ObjectId, RoleStatus, Seq, Term, Time, UnixSeconds};
-use wire::object::{Asked, Cold, Verdict};
+use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
+use wire::object::{Asked, Cold};
 
 pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
@@ -359,7 +359,7 @@ impl Primary {
 }
 
 /// What has become of objects, for a holder that asks; none before this primary can know.
-pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, Vec<(ObjectId, Verdict)>)> {
+pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, objects::Known)> {
     let Primary { core, phase, objects, .. } = primary;
     Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
 }

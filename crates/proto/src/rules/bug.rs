@@ -131,11 +131,17 @@ pub enum Bug {
     PutBeyondQuota,
     /// A holder does not keep what it has got from others where its namespace's quota is used up.
     FillKeptToQuota,
+    /// A holder keeps the chunks of a stripe that was put into another group afterwards.
+    StrandedKept,
+    /// Who is filling takes such chunks for lost when the rest of them is not there.
+    StrandedTakenForLost,
+    /// A descriptor does not say which stripes were put into other groups.
+    ExceptionUnnamed,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 67] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -200,5 +206,8 @@ impl Bug {
         Self::SessionsNotLearned,
         Self::PutBeyondQuota,
         Self::FillKeptToQuota,
+        Self::StrandedKept,
+        Self::StrandedTakenForLost,
+        Self::ExceptionUnnamed,
     ];
 }

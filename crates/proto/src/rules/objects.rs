@@ -67,6 +67,21 @@ impl ObjectRules {
         self.0.prevent(Bug::PutBeyondQuota)
     }
 
+    /// Chunks of a stripe that was put into another group afterwards are of no use.
+    pub(crate) fn stranded_chunks_go(self) -> bool {
+        self.0.prevent(Bug::StrandedKept)
+    }
+
+    /// Nor are they missed.
+    pub(crate) fn stranded_chunks_are_not_lost(self) -> bool {
+        self.0.prevent(Bug::StrandedTakenForLost)
+    }
+
+    /// A descriptor says which stripes were put into other groups.
+    pub(crate) fn exceptions_are_named(self) -> bool {
+        self.0.prevent(Bug::ExceptionUnnamed)
+    }
+
     /// A chunk that a fill brings counted elsewhere before, and no quota keeps it out.
     pub(crate) fn fills_pass_quotas(self) -> bool {
         self.0.prevent(Bug::FillKeptToQuota)

@@ -128,12 +128,15 @@ pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
         return Some(vain);
     }
     let committed = Committed::of(nodes, map);
-    let is_garbage = |id: &ChunkId| committed.is_complete && !committed.objects.contains_key(&id.object);
     for host in nodes.hosts() {
         for (member, chunks) in host.chunks() {
-            let garbage = chunks.list_after(None, usize::MAX).map(|(id, _)| id).find(is_garbage);
-            if let Some(id) = garbage {
-                return Some(format!("{member} has {id}, which no key has"));
+            let is_in_place = |id: &ChunkId| {
+                let descriptor = committed.objects.get(&id.object);
+                descriptor.is_some_and(|it| it.group_of(id.stripe) == Some(member.group))
+            };
+            let garbage = chunks.list_after(None, usize::MAX).map(|(id, _)| id).find(|id| !is_in_place(id));
+            if let Some(id) = garbage.filter(|_| committed.is_complete) {
+                return Some(format!("{member} has {id}, which no key has there"));
             }
         }
     }

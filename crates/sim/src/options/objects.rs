@@ -5,6 +5,7 @@ use proto::GraphSettings;
 use rng::Rng;
 use types::{EXTENT_BYTES, MAX_CELL_BYTES};
 
+use super::draw::draw_memory;
 use super::{Focus, Memory, Options};
 
 /// Which values lie in chunks, and how their clients behave.
@@ -40,7 +41,10 @@ impl Options {
         self.timing.hedge_us = lease_us / rng.pick(&[4, 20, 100]);
         self.limits.gather_bytes = rng.pick(&[1, 100_000, 2 << 20]);
         let crowded = self.focus == Focus::Objects && rng.once_in(3);
-        let mut options = if crowded { self.crowded(rng) } else { self };
+        // By the seed alone, so that all else is drawn as it was.
+        let scattered = self.focus == Focus::Objects && self.seed % 5 < 2;
+        let options = if scattered { self.scattered(rng) } else { self };
+        let mut options = if crowded { options.crowded(rng) } else { options };
         options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
         options.limits.extensions = rng.pick(&[1, 2, 32]);
         options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
@@ -60,6 +64,15 @@ impl Options {
         self.graphs = GraphSettings { repair, execution };
         self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);
         self.limits.graph_reader_bytes = self.limits.graph_bytes / rng.pick(&[1, 3, 8]);
+        self
+    }
+
+    /// Several groups of one worker, none of which has all nodes: stripes may go from one to another.
+    fn scattered(mut self, rng: &mut Rng) -> Self {
+        (self.groups, self.shards) = (4, 1);
+        self.nodes = self.n() + 2;
+        self.founders = self.nodes;
+        self.memory = draw_memory(rng, self.groups, self.k, self.m, self.nodes);
         self
     }
 

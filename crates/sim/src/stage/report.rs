@@ -79,6 +79,8 @@ pub struct Stats {
     pub released_extents: u64,
     /// Pages that scrubs have compared, at the end of the run.
     pub scrubbed_pages: u64,
+    /// Stripes that went to another group than the one that they were to go to, by the writers that live at the end of the run.
+    pub moved_stripes: u64,
 }
 
 /// The end of a run.
@@ -132,6 +134,7 @@ impl Stats {
             (&mut self.resignations, other.resignations),
             (&mut self.lost_roles, other.lost_roles),
             (&mut self.scrubbed_pages, other.scrubbed_pages),
+            (&mut self.moved_stripes, other.moved_stripes),
             (&mut self.released_extents, other.released_extents),
         ] {
             *sum += more;
@@ -170,9 +173,10 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
+            self.moved_stripes,
             self.released_extents,
             self.lost_roles,
             self.begun_anew,

@@ -53,6 +53,9 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::ClosedIdCommitted
         | Bug::FlushForgetsChunks
         | Bug::FilledAsksNobody
+        | Bug::StrandedKept
+        | Bug::StrandedTakenForLost
+        | Bug::ExceptionUnnamed
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
@@ -245,6 +248,9 @@ planted! {
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
     a_chunk_that_is_put_beyond_a_quota_is_found: PutBeyondQuota;
     a_fill_that_a_quota_keeps_out_is_found: FillKeptToQuota;
+    chunks_of_a_stripe_that_went_elsewhere_and_are_kept_are_found: StrandedKept;
+    a_fill_that_takes_such_chunks_for_lost_is_found: StrandedTakenForLost;
+    a_stripe_whose_descriptor_does_not_say_where_it_went_is_found: ExceptionUnnamed;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;

@@ -9,7 +9,7 @@ use types::{
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
     Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk,
-    MAX_NAMED, Missing, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
+    MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -52,7 +52,8 @@ wire_struct!(Recall { owner, term, number });
 wire_struct!(Heard { owner, term, member, number });
 wire_struct!(Ask { owner, member, objects, lost });
 wire_struct!(Asked { object, key_hash });
-wire_struct!(Verdicts { owner, term, member, verdicts });
+wire_struct!(Verdicts { owner, term, member, verdicts, moved });
+wire_struct!(Moved { object, exceptions });
 wire_enum!(Verdict { 0 => Open {}, 1 => Committed {}, 2 => Dead {} });
 wire_struct!(Evict { owner, objects });
 wire_struct!(Cold { object, key_hash, last_access });
@@ -118,7 +119,7 @@ macro_rules! named {
     )* };
 }
 
-named!(ObjectId, KeptObject, Asked, Cold, ListedChunk, (ObjectId, Verdict));
+named!(ObjectId, KeptObject, Asked, Cold, ListedChunk, Moved, (ObjectId, Verdict));
 
 /// The bytes of `descriptor`, as they are the value of an item (docs/format.md, "Descriptor").
 pub(crate) fn descriptor_bytes(descriptor: &Descriptor) -> Vec<u8> {

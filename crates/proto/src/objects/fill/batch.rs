@@ -6,7 +6,7 @@ use bytes::Bytes;
 use graph::Part;
 use graph::limits::MAX_PARTS;
 use store::{ChunkBuilder, ChunkHeader, ChunkStore, Inserted};
-use types::{MemberId, ObjectId};
+use types::{ChunkId, MemberId};
 use wire::object::ListedChunk;
 
 use super::bring::bring;
@@ -159,11 +159,11 @@ impl Batches {
         self.halves.clear();
     }
 
-    /// The object is dead.
-    pub(super) fn drop_object(&mut self, object: ObjectId) {
-        self.todo.retain(|listed| listed.chunk.object != object);
-        self.halves.iter_mut().for_each(|half| half.retain(|listed| listed.chunk.object != object));
-        self.all.values_mut().for_each(|batch| batch.retain(|it| it.listed.chunk.object != object));
+    /// These chunks need not be here.
+    pub(super) fn leave_out(&mut self, is_meant: impl Fn(ChunkId) -> bool) {
+        self.todo.retain(|listed| !is_meant(listed.chunk));
+        self.halves.iter_mut().for_each(|half| half.retain(|listed| !is_meant(listed.chunk)));
+        self.all.values_mut().for_each(|batch| batch.retain(|it| !is_meant(it.listed.chunk)));
     }
 }
 

@@ -372,14 +372,19 @@ impl Fill {
         self.go_on_listing_or_next(scope, chunks);
     }
 
+    /// These chunks need not be here.
+    pub(super) fn leave_out(&mut self, is_meant: impl Fn(ChunkId) -> bool) {
+        self.todo.retain(|listed| !is_meant(listed.chunk));
+        self.mends.retain(|_, mend| !is_meant(mend.chunk()));
+        self.lost.retain(|chunk, _| !is_meant(*chunk));
+        self.batches.leave_out(is_meant);
+    }
+
     fn conclude(&mut self, object: ObjectId, verdict: Verdict) {
         if verdict == Verdict::Dead {
-            self.todo.retain(|listed| listed.chunk.object != object);
-            self.forget(object);
-            self.batches.drop_object(object);
+            return self.leave_out(|chunk| chunk.object == object);
         }
-        let ended =
-            |mend: &Mend| mend.chunk().object == object && (mend.is_unsolvable() || verdict == Verdict::Dead);
+        let ended = |mend: &Mend| mend.chunk().object == object && mend.is_unsolvable();
         let numbers: Vec<u64> =
             self.mends.iter().filter(|(_, mend)| ended(mend)).map(|(number, _)| *number).collect();
         for mend in numbers.into_iter().filter_map(|number| self.mends.remove(&number)) {

@@ -6,6 +6,7 @@
 //! back most soonest, and whoever waits for too long fails. Before that those fail whose clients send nothing, for want of memory and for
 //! want of places: else a crowd that only sits there would keep out all others.
 
+mod elsewhere;
 mod rows;
 mod stripe;
 
@@ -23,7 +24,7 @@ use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
 use rows::Rows;
-use stripe::{Fate, StripeUpload};
+use stripe::StripeUpload;
 
 /// Stripes that one upload holds.
 const MAX_STRIPES: usize = 2;
@@ -66,6 +67,8 @@ pub(crate) struct Uploads {
     released: bool,
     /// Whether there were too many for one more.
     crowded: bool,
+    /// Stripes that went to another group than the one that they were to go to.
+    moved: u64,
 }
 
 struct Upload {
@@ -133,7 +136,7 @@ impl Uploads {
             store: new.store,
             once: new.once,
             geometry,
-            groups: groups_for(scope, owner, hash, geometry),
+            groups: elsewhere::groups_for(scope, owner, hash, geometry),
             exceptions: Vec::new(),
             id: None,
             rows: Rows::new(geometry, protection),
@@ -278,12 +281,11 @@ impl Uploads {
             return Step::default();
         };
         let id = refused.chunk.object;
-        let fates: Vec<Fate> = one
-            .stripes
-            .iter_mut()
-            .map(|stripe| stripe.refused(scope, (id, one.hash, one.geometry), from, refused, attempts))
-            .collect();
-        match fates.into_iter().find_map(Fate::failure) {
+        let name = (id, one.hash, one.geometry);
+        let failures: Vec<Failure> = one.decide(scope, name, attempts, |stripe, scope, attempts| {
+            stripe.refused(scope, name, from, refused, attempts)
+        });
+        match failures.into_iter().next() {
             Some(failure) => self.end(upload, Outcome::Failed(failure)),
             None => self.go_on(scope, upload),
         }
@@ -324,7 +326,7 @@ impl Uploads {
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, upload: UploadId) -> Step {
         let Self { all, attempts, .. } = self;
         let Some(one) = all.get_mut(&upload) else { return Step::default() };
-        one.stripes.retain(|stripe| !stripe.is_done(scope));
+        self.moved += one.take_done(scope);
         one.put_what_there_is(scope, attempts);
         let request = one.commit_if_done(upload);
         self.recount(upload);
@@ -364,9 +366,11 @@ impl Uploads {
                 steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
-            let fates = one.stripes.iter_mut().map(|stripe| stripe.retry(scope, name, attempts));
+            let retry = |stripe: &mut StripeUpload, scope: &mut Scope<'_>, attempts: &mut u64| {
+                stripe.retry(scope, name, attempts)
+            };
             // Of all stripes, not up to the first that fails.
-            let failures: Vec<Failure> = fates.filter_map(Fate::failure).collect();
+            let failures = one.decide(scope, name, attempts, retry);
             failed.extend(failures.first().map(|failure| (*upload, *failure)));
         }
         steps.extend(failed.into_iter().map(|(upload, failure)| self.end(upload, Outcome::Failed(failure))));
@@ -402,6 +406,11 @@ impl Uploads {
         let retry = if waits || self.crowded { self.looked + timing.retry_us } else { Time::NEVER };
         let renewals = self.all.values().filter(|one| !one.committing).map(|one| one.renew);
         renewals.min().unwrap_or(Time::NEVER).min(retry)
+    }
+
+    /// How many stripes went to another group than the one that they were to go to.
+    pub(crate) fn moved(&self) -> u64 {
+        self.moved
     }
 
     /// How many there are.
@@ -471,8 +480,7 @@ impl Upload {
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
         let Some(row) = self.rows.feed(bytes) else { return };
         if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
-            let group = self.group_of(row.stripe.index);
-            self.stripes.push_back(StripeUpload::new(row.stripe, group));
+            self.begin_stripe(scope, row.stripe);
         }
         if let Some(stripe) = self.stripes.back_mut() {
             stripe.add(row);
@@ -484,10 +492,6 @@ impl Upload {
         let Some(id) = self.id else { return };
         let name = (id, self.hash, self.geometry);
         self.stripes.iter_mut().for_each(|stripe| stripe.go_on(scope, name, attempts));
-    }
-
-    fn group_of(&self, stripe: u32) -> GroupId {
-        self.groups.get(stripe as usize % self.groups.len().max(1)).copied().unwrap_or(self.owner.group)
     }
 
     /// Every stripe is where it has to be.
@@ -528,18 +532,6 @@ fn most_bytes(scope: &Scope<'_>) -> usize {
 
 fn request_of(key: &Key, op: ObjectOp) -> Request {
     Request::on(key.clone(), Op::Object(op))
-}
-
-/// The groups that an object uses: those of its pool that the same worker has, from the hash of its key on.
-fn groups_for(scope: &Scope<'_>, owner: MemberId, hash: KeyHash, geometry: Geometry) -> Vec<GroupId> {
-    let Some(map) = scope.views.map() else { return vec![owner.group] };
-    let Some(pool) = map.catalog.pool_of_group(owner.group) else { return vec![owner.group] };
-    let shard = owner.group.shard(map.shards);
-    let all: Vec<GroupId> = pool.group_ids().filter(|group| group.shard(map.shards) == shard).collect();
-    let count = (geometry.stripe_count() as usize).min(types::MAX_OBJECT_GROUPS).min(all.len());
-    // Not the bits that the slot is taken from: else an object would always begin in the group of its key.
-    let first = (hash.0 ^ hash.0.rotate_left(29)) as usize % all.len().max(1);
-    all.iter().cycle().skip(first).take(count).copied().collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,10 @@ const CELLS_AT_ONCE: usize = 4;
 /// A stripe that is whole, and that no holder has taken for so many deadlines of a request, is given up: the second one is for what may have
 /// been lost on its way.
 const STILL_DEADLINES: u64 = 2;
+/// After this part of a deadline it is put into another group if there is one.
+const STALL_SHARE: u64 = 2;
+/// So often at most.
+const MAX_MOVES: usize = 2;
 
 /// What an object's chunks are named and dealt by.
 pub(super) type Name = (ObjectId, KeyHash, Geometry);
@@ -27,6 +31,10 @@ pub(super) type Name = (ObjectId, KeyHash, Geometry);
 pub(super) struct StripeUpload {
     stripe: Stripe,
     group: GroupId,
+    /// Where it was to go, or was put, before: it never goes back there, for then nothing would tell what is stranded elsewhere.
+    left: SmallVec<[GroupId; 3]>,
+    /// When it was put into another group.
+    moved_at: Time,
     /// Row by row, a cell for each role.
     rows: Vec<SmallVec<[Checked; 8]>>,
     /// Checksums of the chunks, as far as their rows have come.
@@ -56,26 +64,30 @@ struct Attempt {
     sent_at: Time,
 }
 
-/// What a refusal means for the upload.
+/// What a refusal, or none for long, means for the upload.
 pub(super) enum Fate {
     GoesOn,
+    /// It is to go to another group.
+    Stuck(Stuck),
     Fails(Failure),
 }
 
-impl Fate {
-    pub(super) fn failure(self) -> Option<Failure> {
-        match self {
-            Self::GoesOn => None,
-            Self::Fails(failure) => Some(failure),
-        }
-    }
+/// Why a stripe is of no use where it is.
+pub(super) struct Stuck {
+    /// These do not take it.
+    pub avoid: SmallVec<[HostId; 8]>,
+    /// What the upload comes to where there is no other group; none = it waits.
+    pub failure: Option<Failure>,
 }
 
 impl StripeUpload {
-    pub(super) fn new(stripe: Stripe, group: GroupId) -> Self {
+    /// One that goes to `group`, though its object's list may say `listed`.
+    pub(super) fn new(stripe: Stripe, listed: GroupId, group: GroupId) -> Self {
         Self {
             stripe,
             group,
+            left: Some(listed).filter(|listed| *listed != group).into_iter().collect(),
+            moved_at: Time(0),
             rows: Vec::new(),
             sums: Trailer::new(),
             attempts: Vec::new(),
@@ -90,6 +102,20 @@ impl StripeUpload {
 
     pub(super) fn group(&self) -> GroupId {
         self.group
+    }
+
+    /// Where it was before, or was to be.
+    pub(super) fn left(&self) -> &[GroupId] {
+        &self.left
+    }
+
+    /// All of it is put into another group.
+    pub(super) fn move_to(&mut self, scope: &mut Scope<'_>, name: Name, group: GroupId, attempts: &mut u64) {
+        tracing::info!(object = %name.0, stripe = self.stripe.index, from = %self.group, to = %group, "goes to another group");
+        self.left.push(std::mem::replace(&mut self.group, group));
+        self.moved_at = scope.now.time;
+        (self.attempts, self.crowded_since) = (Vec::new(), None);
+        self.adopt(scope, name, attempts);
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -190,13 +216,16 @@ impl StripeUpload {
         let of = |attempt: &Attempt| attempt.number == refused.attempt && attempt.holder.host == from;
         let Some(at) = self.attempts.iter().position(of) else { return Fate::GoesOn };
         match refused.why {
-            Refusal::NoRoom => return Fate::Fails(Failure::OutOfMemory),
+            Refusal::NoRoom => {
+                self.attempts[at].crowded = true;
+                return self.has_no_room();
+            }
             Refusal::Crowded => {
                 let now = scope.now.time;
                 self.attempts[at].crowded = true;
                 let since = *self.crowded_since.get_or_insert(now);
                 if now.since(since) >= scope.timing().request_deadline_us {
-                    return Fate::Fails(Failure::OutOfMemory);
+                    return self.has_no_room();
                 }
             }
             Refusal::Different => return Fate::Fails(Failure::Corrupt),
@@ -229,7 +258,8 @@ impl StripeUpload {
     pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) -> Fate {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
         let is_whole = self.rows.len() >= self.stripe.rows as usize;
-        if is_whole && now.since(*self.still_since.get_or_insert(now)) >= STILL_DEADLINES * patience {
+        let still_us = if is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
+        if still_us >= STILL_DEADLINES * patience {
             return Fate::Fails(Failure::Unavailable);
         }
         if self.attempts.is_empty() {
@@ -246,7 +276,22 @@ impl StripeUpload {
             }
         }
         self.send(scope, name);
+        if still_us.min(now.since(self.moved_at)) >= patience / STALL_SHARE {
+            return self.stuck(None, |attempt| !attempt.acknowledged);
+        }
         Fate::GoesOn
+    }
+
+    fn has_no_room(&self) -> Fate {
+        self.stuck(Some(Failure::OutOfMemory), |attempt| attempt.crowded)
+    }
+
+    fn stuck(&self, failure: Option<Failure>, is_avoided: impl Fn(&Attempt) -> bool) -> Fate {
+        if self.left.len() >= MAX_MOVES {
+            return failure.map_or(Fate::GoesOn, Fate::Fails);
+        }
+        let avoided = self.attempts.iter().filter(|attempt| is_avoided(attempt));
+        Fate::Stuck(Stuck { avoid: avoided.map(|attempt| attempt.holder.host).collect(), failure })
     }
 
     /// A link is another one: what was on its way on the one before is lost.
@@ -360,7 +405,7 @@ mod tests {
         let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
         let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2 };
         let name = (object, KeyHash(1), geometry);
-        let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0));
+        let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
         let holder = Holder { host: host(1), since: ViewVersion(1) };
         stripe.attempts.push(Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1)));
         let refused = |why| {
@@ -372,11 +417,17 @@ mod tests {
             let now = Now { time: Time(at), unix: UnixSeconds(0) };
             let mut scope = Scope { now, around: &mut around, views: &views };
             let fate = stripe.refused(&mut scope, name, host(1), &refused(refusal), &mut attempts);
-            (fate.failure(), attempts)
+            let stuck = match fate {
+                Fate::GoesOn => None,
+                Fate::Stuck(stuck) => Some((stuck.avoid.to_vec(), stuck.failure)),
+                Fate::Fails(failure) => panic!("{failure:?}"),
+            };
+            (stuck, attempts)
         };
         assert_eq!(hear(1, Refusal::Crowded), (None, 7));
         assert_eq!(hear(2, Refusal::Gap), (None, 7), "it waits for its time");
         let patience = Timing::default().request_deadline_us;
-        assert_eq!(hear(patience + 1, Refusal::Crowded), (Some(Failure::OutOfMemory), 7));
+        let stuck = (vec![host(1)], Some(Failure::OutOfMemory));
+        assert_eq!(hear(patience + 1, Refusal::Crowded), (Some(stuck), 7));
     }
 }

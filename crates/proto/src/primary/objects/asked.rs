@@ -2,23 +2,30 @@
 
 use store::{DataStore, Found, Item};
 use types::{KeyHash, ObjectId, Term};
-use wire::object::{Asked, Verdict};
+use wire::object::{Asked, Moved, Verdict};
 
 use super::{Objects, descriptor_in};
 use crate::Rules;
 use crate::primary::Core;
 
+/// What an owner knows of objects.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub verdicts: Vec<(ObjectId, Verdict)>,
+    /// Stripes of those that are committed which lie elsewhere than the lists say.
+    pub moved: Vec<Moved>,
+}
+
 impl Objects {
     /// What has become of these objects, as far as this owner knows.
-    pub(in crate::primary) fn verdicts(
-        &self,
-        core: &Core,
-        store: &DataStore,
-        asked: &[Asked],
-    ) -> Vec<(ObjectId, Verdict)> {
+    pub(in crate::primary) fn verdicts(&self, core: &Core, store: &DataStore, asked: &[Asked]) -> Known {
         let own = asked.iter().filter(|asked| asked.object.owner == core.member());
         let verdict = |asked: &Asked| self.verdict(core.rules(), core.term(), store, *asked);
-        own.filter_map(|asked| Some((asked.object, verdict(asked)?))).collect()
+        let verdicts: Vec<(&Asked, Verdict)> =
+            own.filter_map(|asked| Some((asked, verdict(asked)?))).collect();
+        let committed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Committed);
+        let moved = committed.filter_map(|(asked, _)| moved_in(store, **asked)).collect();
+        Known { verdicts: verdicts.into_iter().map(|(asked, it)| (asked.object, it)).collect(), moved }
     }
 
     /// What has become of the object, as far as it can be known: not of one of a later term, whose owner this is no more, and not
@@ -43,6 +50,13 @@ impl Objects {
 pub(super) fn find(store: &DataStore, hash: KeyHash, object: ObjectId) -> Found<'_> {
     let is_it = |item: Item<'_>| descriptor_in(item).is_some_and(|descriptor| descriptor.id == object);
     store.find_by_hash(hash, is_it)
+}
+
+/// The stripes of a committed object that lie elsewhere, if any do.
+fn moved_in(store: &DataStore, Asked { object, key_hash }: Asked) -> Option<Moved> {
+    let Found::Hit(_, item) = find(store, key_hash, object) else { return None };
+    let exceptions = descriptor_in(item)?.exceptions;
+    (!exceptions.is_empty()).then_some(Moved { object, exceptions })
 }
 
 /// Whether the object is what a key has; none where that cannot be known yet.

@@ -21,6 +21,7 @@ use wire::object::Asked;
 use super::Core;
 use crate::objects::names::Errand;
 use crate::outbox::Context;
+pub(crate) use asked::Known;
 pub use lost::LostKey;
 use lost::LostKeys;
 use pins::Pins;

@@ -29,7 +29,9 @@ structs! {
     Heard { owner, term, member, number }
     Ask { owner, member, objects, lost }
     Asked { object, key_hash }
-    Verdicts { owner, term, member, verdicts }
+    Verdicts { owner, term, member, verdicts, moved }
+    Moved { object, exceptions }
+    Exception { first, count, group }
     Evict { owner, objects }
     Cold { object, key_hash, last_access }
     Fetch { number, member, chunk, first, count }
