@@ -124,6 +124,8 @@ pub struct ObjectStats {
     pub gathers: u64,
     /// Bytes of both that are on their way.
     pub buffer_bytes: u64,
+    /// Cells that readers here asked for because others were slow: counted.
+    pub hedged_cells: u64,
     /// Stripes that clients of this host wrote, and that went to another group than the one that they were to go to: counted.
     pub moved_stripes: u64,
 }

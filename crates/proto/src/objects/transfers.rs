@@ -178,7 +178,7 @@ impl Transfers {
     /// How many values are written and read.
     pub(super) fn count(&self, stats: &mut ObjectStats) {
         (stats.uploads, stats.gathers) = (self.uploads.len() as u64, self.gathers.len() as u64);
-        stats.moved_stripes = self.uploads.moved();
+        (stats.moved_stripes, stats.hedged_cells) = (self.uploads.moved(), self.gathers.hedged_cells());
     }
 }
 

@@ -590,3 +590,30 @@ fn a_value_that_a_holder_does_not_take_fails_and_waits_for_nobody_for_ever() {
     cluster.advance(125_000);
     assert_eq!(cluster.tentative_bytes(), 0);
 }
+
+#[test]
+fn who_is_slower_than_usual_is_not_waited_for() {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let value = noise(8, 500_000);
+    cluster.put(0, "key", &value).unwrap();
+    // Before that nothing is usual, and what reads cost nothing can be spent besides.
+    for _ in 0..20 {
+        assert!(cluster.read(0, "key").unwrap() == value);
+    }
+    let hedged = |cluster: &Cluster| cluster.hosts[&NodeId(0)].stats().objects.hedged_cells;
+    assert_eq!(hedged(&cluster), 0);
+    let owner = cluster.owner_of("key").0;
+    let silent = (1..5).filter(|node| *node != owner).find(|node| {
+        // One of those that have data: parities are not asked.
+        let chunks = cluster.hosts[&NodeId(*node)].chunks();
+        chunks.into_iter().any(|(member, chunks)| chunks.count() > 0 && member.role.0 < 3)
+    });
+    cluster.hosts.remove(&NodeId(silent.unwrap())).unwrap();
+    let (token, _) = cluster.begin_gather(0, "key", 0..u64::MAX);
+    cluster.settle();
+    assert!(!cluster.parts.get(&token).is_some_and(|(_, whole)| *whole));
+    let patience_ms = proto::Timing::default().hedge_us / 1_000;
+    cluster.advance(patience_ms / 4);
+    assert!(cluster.parts.get(&token).is_some_and(|(bytes, whole)| *whole && *bytes == value));
+    assert!(hedged(&cluster) > 0);
+}

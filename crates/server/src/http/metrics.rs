@@ -121,6 +121,8 @@ metrics! {
         gauge gestalt_object_uploads "Objects that this node's clients write." = objects(all, |objects| objects.uploads);
         gauge gestalt_object_gathers "Objects that this node's clients read." = objects(all, |objects| objects.gathers);
         gauge gestalt_object_buffer_bytes "Bytes that both have on their way." = objects(all, |objects| objects.buffer_bytes);
+        counter gestalt_object_hedged_cells_total "Cells that reads asked other holders for, since one was slower than usual."
+            = objects(all, |objects| objects.hedged_cells);
         counter gestalt_object_moved_stripes_total "Stripes that went to another group, since theirs had no room, lacked roles or stood still."
             = objects(all, |objects| objects.moved_stripes);
     }

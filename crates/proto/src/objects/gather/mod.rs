@@ -1,8 +1,9 @@
 //! Values that are read out of chunks: rows are fetched, decoded where something is missing, and given to the client in order.
 //!
 //! The gatherer is the host whose client reads. It asks the data holders for the rows of a window, and the others for the same rows
-//! where one of them is missing, silent or gone. What it gives out comes from the front, so its memory is that of the window.
+//! where one of them is missing, silent or gone; where one is merely slower than usual as many others as it lacks cells (`hedging`). What it gives out comes from the front, so its memory is that of the window.
 
+mod hedging;
 mod row;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,6 +17,7 @@ use wire::object::{Ask, Asked, Cell, Fetch, Missing, ObjectMessage};
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
 use super::scope::Scope;
 use crate::Timing;
+use hedging::Hedging;
 use row::Row;
 
 /// A reader's place is told to the owner so often while a pin lasts.
@@ -42,6 +44,7 @@ pub struct NewGather {
 pub(crate) struct Gathers {
     all: BTreeMap<GatherId, Gather>,
     started: u64,
+    hedging: Hedging,
 }
 
 struct Gather {
@@ -191,11 +194,12 @@ impl Gathers {
 
     /// Asks for what is missing, and gives out what is whole.
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, id: GatherId) -> Progress {
-        let Some(gather) = self.all.get_mut(&id) else { return Progress::default() };
+        let Self { all, hedging, .. } = self;
+        let Some(gather) = all.get_mut(&id) else { return Progress::default() };
         let mut progress = Progress::default();
-        gather.ask_for_rows(scope, id);
-        gather.give_out(scope, &mut progress);
-        gather.ask_for_rows(scope, id);
+        gather.ask_for_rows(scope, id, hedging);
+        gather.give_out(scope, hedging, &mut progress);
+        gather.ask_for_rows(scope, id, hedging);
         if gather.start >= gather.end {
             progress.news.push((gather.client, Told::Whole));
             progress.request = self.abandon(id);
@@ -217,10 +221,13 @@ impl Gathers {
         let now = scope.now.time;
         let mut all = Vec::new();
         for id in ids {
+            let hedging = &mut self.hedging;
             if let Some(gather) = self.all.get_mut(&id) {
-                let patience = scope.timing().hedge_us;
+                let most_us = scope.timing().hedge_us;
+                let patience_us = hedging.patience_us(most_us);
                 for row in &mut gather.rows {
-                    row.reconsider(now, patience, scope.view(row.group()));
+                    row.reconsider(now, most_us, scope.view(row.group()));
+                    row.hedge_if_slow(now, patience_us, |cells, len| hedging.take(cells, len));
                 }
                 let request = gather.tell_progress(now, scope.timing().pin_us / PROGRESS);
                 all.push(Progress { news: Vec::new(), request });
@@ -252,12 +259,18 @@ impl Gathers {
 
     /// When [`Self::reconsider`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
+        let patience_us = self.hedging.patience_us(timing.hedge_us);
         let of = |gather: &Gather| {
-            let asked =
-                gather.rows.front().map(|row| (row.asked_at() + timing.hedge_us).min(gather.deadline));
+            let late = |row: &Row| row.late_at(patience_us, timing.hedge_us);
+            let asked = gather.rows.front().map(|row| late(row).min(gather.deadline));
             asked.unwrap_or(Time::NEVER).min(gather.told + timing.pin_us / PROGRESS)
         };
         self.all.values().map(of).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Cells that were asked for because others were slow.
+    pub(crate) fn hedged_cells(&self) -> u64 {
+        self.hedging.cells()
     }
 
     /// How many there are.
@@ -281,7 +294,7 @@ pub(super) struct Progress {
 
 impl Gather {
     /// Opens the window as far as it goes.
-    fn ask_for_rows(&mut self, scope: &mut Scope<'_>, id: GatherId) {
+    fn ask_for_rows(&mut self, scope: &mut Scope<'_>, id: GatherId, hedging: &mut Hedging) {
         let most = scope.limits().gather_bytes;
         let now = scope.now.time;
         while let Some((stripe, row)) = self.next {
@@ -298,6 +311,7 @@ impl Gather {
                 // A reader may have stood still for longer than any holder may.
                 self.deadline = now + scope.timing().request_deadline_us;
             }
+            hedging.note_asked(row_len);
             self.rows.push_back(Row::new(stripe, row, group, self.protection.code(), now));
             let is_last = row + 1 == stripe.rows;
             let after = || self.descriptor.geometry.stripe(stripe.index + 1).map(|stripe| (stripe, 0));
@@ -347,9 +361,10 @@ impl Gather {
     }
 
     /// Gives out the rows that are whole, from the front.
-    fn give_out(&mut self, scope: &Scope<'_>, progress: &mut Progress) {
+    fn give_out(&mut self, scope: &Scope<'_>, hedging: &mut Hedging, progress: &mut Progress) {
         while let Some(row) = self.rows.front() {
             let Some(cells) = row.data() else { return };
+            hedging.note_whole(scope.now.time.since(row.wanted_at()));
             let mut at = row.start();
             for (cell, filled) in cells {
                 let (from, to) = (self.start.max(at), self.end.min(at + u64::from(filled)));

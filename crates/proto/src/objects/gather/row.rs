@@ -13,9 +13,12 @@ pub(super) struct Row {
     group: GroupId,
     k: u8,
     cells: SmallVec<[Source; 8]>,
+    wanted_at: Time,
     asked_at: Time,
     /// Whether more than the data roles are asked.
     degraded: bool,
+    /// Whether it was slow.
+    hedged: bool,
 }
 
 /// Where the cell of one role stands.
@@ -49,7 +52,8 @@ impl Row {
         let (k, n) = (code.k(), code.n());
         let mut cells: SmallVec<[Source; 8]> = smallvec![Source::Wanted; k];
         cells.resize(n, Source::Idle);
-        Self { stripe, index, group, k: k as u8, cells, asked_at: now, degraded: false }
+        let (wanted_at, asked_at, degraded, hedged) = (now, now, false, false);
+        Self { stripe, index, group, k: k as u8, cells, wanted_at, asked_at, degraded, hedged }
     }
 
     pub(super) fn stripe(&self) -> Stripe {
@@ -79,8 +83,34 @@ impl Row {
         self.cells.iter().filter(here).count() * self.stripe.cell_len as usize
     }
 
-    pub(super) fn asked_at(&self) -> Time {
-        if self.data().is_some() { Time::NEVER } else { self.asked_at }
+    /// Since when it is wanted.
+    pub(super) fn wanted_at(&self) -> Time {
+        self.wanted_at
+    }
+
+    /// When something is to be done because it is not whole: first when it is slow, then when whoever is asked is taken for silent.
+    pub(super) fn late_at(&self, slow_us: u64, silent_us: u64) -> Time {
+        if self.data().is_some() {
+            return Time::NEVER;
+        }
+        self.asked_at + if self.hedged { silent_us } else { slow_us.min(silent_us) }
+    }
+
+    /// Somebody takes longer than usual: as many others are asked as cells are missing, if they `may` be.
+    pub(super) fn hedge_if_slow(&mut self, now: Time, slow_us: u64, may: impl FnOnce(usize, u32) -> bool) {
+        if self.hedged || self.data().is_some() || now.since(self.asked_at) < slow_us {
+            return;
+        }
+        self.hedged = true;
+        let is_here = |source: &&Source| matches!(source, Source::Here(_));
+        let missing = usize::from(self.k) - self.cells[..usize::from(self.k)].iter().filter(is_here).count();
+        let idle = |source: &&mut Source| **source == Source::Idle;
+        if self.cells.iter().filter(|source| **source == Source::Idle).count() >= missing
+            && may(missing, self.stripe.cell_len)
+        {
+            self.degraded = true;
+            self.cells.iter_mut().filter(idle).take(missing).for_each(|source| *source = Source::Wanted);
+        }
     }
 
     /// Who is to be asked for what, once.
