@@ -134,8 +134,8 @@ pub enum Ask<S, V> {
     },
     /// Any other operation on one key.
     One {
-        /// The operation.
-        request: Request,
+        /// The operation; in a box, for it is longer than all else, and goes through many hands.
+        request: Box<Request>,
         /// How its outcome is printed.
         style: S,
     },

@@ -58,8 +58,8 @@ pub struct Forward {
     pub group: GroupId,
     /// The data role of the key.
     pub role: RoleIndex,
-    /// The operation.
-    pub request: Request,
+    /// The operation; in a box, for it is longer than all else that is sent often.
+    pub request: Box<Request>,
 }
 
 /// The answer to a [`Forward`].

@@ -7,7 +7,7 @@ use types::UnixSeconds;
 
 use super::limits::{MAX_META_TOKENS, MAX_OPAQUE_BYTES};
 use super::lines::{self, Line};
-use super::parsed::{Ask, Parsed};
+use super::parsed::{Ask, Parsed, Step};
 use super::reply;
 use super::style::{MetaStyle, MetaVerb, ReplyStyle, ReturnFlags};
 use super::text::{check_key, swallow};
@@ -33,7 +33,9 @@ pub(super) fn parse(line: &Bytes, now: UnixSeconds, limits: &ValueLimits) -> Par
         _ => return Parsed::Say(lines::ERROR),
     };
     match parsed {
-        Ok((request, style)) => Parsed::Done(Ask::One { request, style: ReplyStyle::Meta(style) }),
+        Ok((request, style)) => {
+            Parsed::Done(Ask::One { request: Box::new(request), style: ReplyStyle::Meta(style) })
+        }
         Err(error) => Parsed::Say(error),
     }
 }
@@ -64,7 +66,7 @@ fn set(line: &Bytes, tokens: &MetaTokens<'_>, now: UnixSeconds, limits: &ValueLi
         return Parsed::Say(lines::BAD_FORMAT);
     };
     match checked_set(line, tokens, now, len) {
-        Err(error) => swallow(len, Parsed::Say(error)),
+        Err(error) => swallow(len, Some(Step::Refuse(error))),
         Ok((key, store, style)) => values::expect(limits, (key, store, ReplyStyle::Meta(style)), len, true),
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Pending {
 #[derive(Debug)]
 pub(super) enum PendingKind {
     /// A storage command, its value still empty.
-    Store(Request, ReplyStyle),
+    Store(Box<Request>, ReplyStyle),
     /// Credentials.
     Credentials,
 }
@@ -35,9 +35,9 @@ pub(super) enum Parsed {
     Await(Pending),
     /// A value whose bytes follow, and are taken by whoever has the connection.
     Stream(Box<Streamed<ReplyStyle>>),
-    /// Refused or done, and so many bytes of a data block follow.
+    /// Refused, and so many bytes of a data block follow; none if the client asked not to hear of it.
     Swallow {
-        then: Box<Parsed>,
+        then: Option<Box<Step>>,
         bytes: usize,
     },
     Close,

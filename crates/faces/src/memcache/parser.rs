@@ -130,10 +130,14 @@ impl Parser {
         }
     }
 
-    /// Moves to the state after `parsed`; none if there is nothing to tell.
-    #[inline]
+    /// Moves to the state after `parsed`; none if there is nothing to tell. A part of its callers, or else commands are copied on their way.
+    #[inline(always)]
     fn act(&mut self, parsed: Parsed, buffer: &mut BytesMut) -> Option<Step> {
         match parsed {
+            Parsed::Swallow { then, bytes } => {
+                self.state = State::Swallow { left: bytes };
+                then.map(|step| *step)
+            }
             Parsed::Done(ask) => Some(Step::Ask(ask)),
             Parsed::Answer(line) => Some(Step::Say(line)),
             Parsed::Quit => Some(Step::Quit),
@@ -141,11 +145,6 @@ impl Parser {
             Parsed::Hush => None,
             Parsed::Await(pending) => self.wait(pending, buffer),
             Parsed::Stream(streamed) => Some(Step::Stream(streamed)),
-            Parsed::Swallow { then, bytes } => {
-                let step = self.act(*then, buffer);
-                self.state = State::Swallow { left: bytes };
-                step
-            }
             Parsed::Close => self.close(Step::Close),
         }
     }

@@ -6,7 +6,7 @@ use types::UnixSeconds;
 use super::limits::MAX_CREDENTIALS_BYTES;
 
 use super::lines::{self, Line};
-use super::parsed::{Ask, Parsed, Pending, PendingKind};
+use super::parsed::{Ask, Parsed, Pending, PendingKind, Step};
 use super::reply;
 use super::style::{ReplyStyle, WithCas};
 use super::tokens::{
@@ -82,7 +82,7 @@ pub(super) fn parse_locked(line: &[u8]) -> Parsed {
 pub(super) fn check_key(key: &[u8]) -> Result<(), Line> {
     match key {
         _ if key.len() > MAX_KEY_BYTES => Err(lines::BAD_FORMAT),
-        _ if key.contains(&0) => Err(lines::ERROR),
+        _ if memchr::memchr(0, key).is_some() => Err(lines::ERROR),
         _ => Ok(()),
     }
 }
@@ -93,9 +93,9 @@ fn take_key(line: &Bytes, token: &[u8]) -> Result<Key, Line> {
     Key::new(line.slice_ref(token)).map_err(|_| lines::ERROR)
 }
 
-/// `parsed`, then a data block of `len` bytes that is not looked at.
-pub(super) fn swallow(len: usize, parsed: Parsed) -> Parsed {
-    Parsed::Swallow { then: Box::new(parsed), bytes: len + 2 }
+/// `then`, if anything, and a data block of `len` bytes that is not looked at.
+pub(super) fn swallow(len: usize, then: Option<Step>) -> Parsed {
+    Parsed::Swallow { then: then.map(Box::new), bytes: len + 2 }
 }
 
 /// get, gets: keys from byte `from` of the line on.
@@ -171,7 +171,7 @@ fn store(line: &Bytes, verb: Verb, now: UnixSeconds, limits: &ValueLimits) -> Pa
     let reply = reply_style(&tokens);
     let (key, store) = match checked_store(line, &tokens, verb, now) {
         Ok(checked) => checked,
-        Err(error) => return swallow(len, say(error, &reply)),
+        Err(error) => return swallow(len, heard(error, &reply).map(Step::Refuse)),
     };
     let removes = store.mode == StoreMode::Set && store.compare.is_none();
     values::expect(limits, (key, store, reply), len, removes)
@@ -207,15 +207,15 @@ fn checked_store(
 #[cold]
 pub(super) fn too_large(key: Key, removes: bool, len: usize, reply: ReplyStyle) -> Parsed {
     let reply = if reply == ReplyStyle::Silent { ReplyStyle::TooLargeSilent } else { ReplyStyle::TooLarge };
-    let refusal = match (removes, &reply) {
+    let then = match (removes, &reply) {
         (true, _) => {
-            let request = Request::on(key, Op::Delete(Delete::default()));
-            Parsed::Done(Ask::One { request, style: reply })
+            let request = Box::new(Request::on(key, Op::Delete(Delete::default())));
+            Some(Step::Ask(Ask::One { request, style: reply }))
         }
-        (false, ReplyStyle::TooLarge) => Parsed::Say(lines::TOO_LARGE),
-        (false, _) => Parsed::Hush,
+        (false, ReplyStyle::TooLarge) => Some(Step::Refuse(lines::TOO_LARGE)),
+        (false, _) => None,
     };
-    swallow(len, refusal)
+    swallow(len, then)
 }
 
 /// delete. An old protocol had a time behind the key, which is not looked at.
@@ -260,7 +260,7 @@ fn with_argument(line: &Bytes, op: impl FnOnce(&[u8]) -> Result<Op, Line>) -> Pa
 fn one(line: &Bytes, key: &[u8], op: Op, reply: ReplyStyle) -> Parsed {
     match take_key(line, key) {
         Err(error) => say(error, &reply),
-        Ok(key) => Parsed::Done(Ask::One { request: Request::on(key, op), style: reply }),
+        Ok(key) => Parsed::Done(Ask::One { request: Box::new(Request::on(key, op)), style: reply }),
     }
 }
 
@@ -324,5 +324,10 @@ fn reply_style(tokens: &TextTokens<'_>) -> ReplyStyle {
 
 /// An error, unless the client asked not to hear of it.
 fn say(error: Line, reply: &ReplyStyle) -> Parsed {
-    if *reply == ReplyStyle::Silent { Parsed::Hush } else { Parsed::Say(error) }
+    heard(error, reply).map_or(Parsed::Hush, Parsed::Say)
+}
+
+/// An error, if the client wants to hear of it.
+fn heard(error: Line, reply: &ReplyStyle) -> Option<Line> {
+    (*reply != ReplyStyle::Silent).then_some(error)
 }

@@ -46,7 +46,7 @@ pub(super) fn expect(
     if is_too_large(key.len(), len, store.flags) {
         return too_large(key, removes, len, reply);
     }
-    let request = Request::on(key, Op::Store(store));
+    let request = Box::new(Request::on(key, Op::Store(store)));
     Parsed::Await(Pending { what: PendingKind::Store(request, reply), len })
 }
 

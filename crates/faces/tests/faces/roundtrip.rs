@@ -184,7 +184,7 @@ fn text(from: &mut Gen) -> Sample {
         text.extend_from_slice(b"\r\n");
     }
     let reply = if reply { ReplyStyle::Silent } else { ReplyStyle::Text };
-    let command = Ask::One { request: on(key, op), style: reply };
+    let command = Ask::One { request: on(key, op).into(), style: reply };
     Sample { text, says: Says::Other(Step::Ask(command)) }
 }
 
@@ -301,7 +301,7 @@ fn meta(from: &mut Gen) -> Sample {
     let flags = ReturnFlags::of(&letters);
     let style =
         MetaStyle { verb, quiet, base64, value, known_version, flags, opaque: opaque.into(), sent_len };
-    let command = Ask::One { request: on(key, op), style: ReplyStyle::Meta(style) };
+    let command = Ask::One { request: on(key, op).into(), style: ReplyStyle::Meta(style) };
     Sample { text, says: Says::Other(Step::Ask(command)) }
 }
 
@@ -422,7 +422,7 @@ fn admin(from: &mut Gen) -> Sample {
                 sent_len: 0,
             };
             let request = on(b"aa".to_vec(), Op::Debug);
-            ("me YWE= b", Step::Ask(Ask::One { request, style: ReplyStyle::Meta(style) }))
+            ("me YWE= b", Step::Ask(Ask::One { request: request.into(), style: ReplyStyle::Meta(style) }))
         }
     };
     // A line of three bytes is too short in memcached.

@@ -65,7 +65,7 @@ impl Fake {
             }
             Ask::One { request, style: reply } => {
                 let key = request.key_bytes().to_vec();
-                let outcome = self.execute(request);
+                let outcome = self.execute(*request);
                 reply::write(&reply, &key, &outcome, out);
             }
             Ask::Flush { at, style: reply } => {

@@ -51,7 +51,7 @@ impl Streams<'_> {
 
     fn ask_owner(&mut self, owner: MemberId, reply: ReplyTo, hash: KeyHash, request: types::op::Request) {
         let deadline = self.now.time + self.host.around.config().timing.request_deadline_us;
-        let pending = Pending { reply, hash, request, deadline };
+        let pending = Pending { reply, hash, request: request.into(), deadline };
         self.host.route_anew(self.now, Some(owner), pending);
     }
 

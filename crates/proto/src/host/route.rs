@@ -18,7 +18,14 @@ use crate::primary::{Pending, is_repeatable};
 impl Host {
     /// A client's request for what is at `place`, by a key of this shard's groups or for a whole data role (`flush_all`); forwarded
     /// if the primary is elsewhere.
-    pub fn submit(&mut self, now: Now, token: Token, place: Place, request: Request) -> Submitted {
+    pub fn submit(
+        &mut self,
+        now: Now,
+        token: Token,
+        place: Place,
+        request: impl Into<Box<Request>>,
+    ) -> Submitted {
+        let request = request.into();
         self.stats.count_request(&request.op);
         let config = self.around.config();
         let deadline = now.time + config.timing.request_deadline_us;

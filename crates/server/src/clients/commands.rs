@@ -25,7 +25,7 @@ use crate::workers::worker::Worker;
 /// A command that has been read and not yet been carried out.
 pub(crate) enum Work {
     /// An operation on one key.
-    One(Request, Style),
+    One(Box<Request>, Style),
     /// get gets gat gats.
     Get(Cursor),
     /// flush_all.
@@ -85,7 +85,7 @@ struct Asking {
     print: Print,
     used: KeyUse,
     place: Place,
-    request: Request,
+    request: Box<Request>,
 }
 
 /// What became of a command.
@@ -194,7 +194,7 @@ impl Connection {
                 if state.silent.is_some() && !state.keep_place() => {}
             Step::Ask(ask) => return self.take_ask(worker, state, now, ask),
             Step::Stream(mut streamed) => {
-                streamed.request = in_namespace(streamed.request, worker.namespace(self.binding));
+                move_to(worker.namespace(self.binding), &mut streamed.request);
                 return self.run_stream(worker, state, now, streamed);
             }
             // Who sends nothing but what is refused has not kept its place by that.
@@ -218,8 +218,8 @@ impl Connection {
                 let namespace = worker.namespace(self.binding);
                 return self.run_get(worker, state, now, Cursor::new(namespace, keys, style, touch));
             }
-            Ask::One { request, style } => {
-                let request = in_namespace(request, worker.namespace(self.binding));
+            Ask::One { mut request, style } => {
+                move_to(worker.namespace(self.binding), &mut request);
                 return self.run_one(worker, state, now, request, style);
             }
             Ask::Flush { at, style } => return self.run_flush(worker, state, now, at, style),
@@ -289,7 +289,7 @@ impl Connection {
         worker: &Rc<Worker>,
         state: &mut State,
         now: Now,
-        request: Request,
+        request: Box<Request>,
         style: Style,
     ) -> Turn {
         let place = worker.host.borrow().locate(request.key_bytes());
@@ -481,17 +481,16 @@ impl Cursor {
         if self.touch.is_some() { Access::Write } else { Access::Read }
     }
 
-    fn request(&self, key: Key) -> Request {
-        Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() }))
+    fn request(&self, key: Key) -> Box<Request> {
+        Box::new(Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() })))
     }
 }
 
-/// What a client of `namespace` asks.
-fn in_namespace(mut request: Request, namespace: NamespaceId) -> Request {
+/// A client of `namespace` asks this.
+fn move_to(namespace: NamespaceId, request: &mut Request) {
     if namespace != NamespaceId::DEFAULT {
-        request.key = request.key.map(|key| key.moved_to(namespace));
+        request.key = request.key.take().map(|key| key.moved_to(namespace));
     }
-    request
 }
 
 fn access_of(op: &Op) -> Access {

@@ -56,7 +56,7 @@ pub(crate) struct Asking {
     /// When it was asked.
     pub asked: Time,
     /// The operation.
-    pub request: Request,
+    pub request: Box<Request>,
 }
 
 /// What arrives at once: from which worker, and what.
@@ -158,7 +158,10 @@ mod tests {
         while from.may_ask(worker) {
             let key = types::op::Key::new(Bytes::from_static(b"k")).ok();
             let request = Request { key, op: Op::Get(Get::default()), once: None };
-            from.ask(worker, Asking { asker: asker(from, asked), place: PLACE, asked: Time(1), request });
+            from.ask(
+                worker,
+                Asking { asker: asker(from, asked), place: PLACE, asked: Time(1), request: request.into() },
+            );
             // The worst for the queue: a batch for each.
             from.flush();
             asked += 1;
@@ -210,7 +213,10 @@ mod tests {
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
         let request = Request { key: None, op: Op::Debug, once: None };
-        first.ask(2, Asking { asker: asker(&first, 7), place: PLACE, asked: Time(1), request });
+        first.ask(
+            2,
+            Asking { asker: asker(&first, 7), place: PLACE, asked: Time(1), request: request.into() },
+        );
         first.flush();
         assert!(matches!(to_third.try_recv(), Ok((0, batch)) if batch.len() == 1));
     }

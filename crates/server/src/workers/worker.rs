@@ -109,7 +109,14 @@ impl Worker {
     }
 
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
-    pub(crate) fn submit(&self, now: Now, asker: Asker, place: Place, request: Request) -> Option<Outcome> {
+    pub(crate) fn submit(
+        &self,
+        now: Now,
+        asker: Asker,
+        place: Place,
+        request: impl Into<Box<Request>>,
+    ) -> Option<Outcome> {
+        let request = request.into();
         // Before there is a map nobody knows which worker will have the key, and could let it wait.
         let Some(shard) = self.shard_of(place) else { return Some(Outcome::Failed(Failure::Unavailable)) };
         if shard == self.shard {
@@ -139,7 +146,7 @@ impl Worker {
         now: Now,
         asker: Asker,
         place: Place,
-        request: Request,
+        request: Box<Request>,
     ) -> Option<Outcome> {
         let submitted = self.host.borrow_mut().submit(now, asker.into(), place, request);
         self.pump.request();

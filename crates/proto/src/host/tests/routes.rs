@@ -120,8 +120,9 @@ fn before_there_is_a_map_requests_wait_for_it() {
 #[test]
 fn a_request_of_another_node_goes_no_further_than_here() {
     let mut stage = Stage::with(|_| {});
-    let forward =
-        |role, request| PeerMessage::Forward(Forward { id: 5, group: GROUP, role: RoleIndex(role), request });
+    let forward = |role, request: types::op::Request| {
+        PeerMessage::Forward(Forward { id: 5, group: GROUP, role: RoleIndex(role), request: request.into() })
+    };
     let wrong = || Done::Answer(2, 5, failed(Failure::WrongPrimary));
     assert_eq!(stage.peer(2, forward(1, get(key()))), [wrong()], "that role is elsewhere");
     assert_eq!(stage.peer(2, forward(0, get(key()))), [wrong()], "the key is of another role");

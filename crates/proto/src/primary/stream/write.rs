@@ -33,6 +33,7 @@ pub(in crate::primary) struct Draft {
 
 impl Draft {
     /// The protocol's own work: nobody is told of it.
+    #[inline(always)]
     pub(in crate::primary) fn of(purpose: Purpose) -> Self {
         Self {
             writes: SmallVec::new(),
@@ -46,15 +47,12 @@ impl Draft {
         }
     }
 
-    /// Whoever asked for this is told `outcome` when it commits.
-    #[inline]
+    /// Whoever asked for this is told `outcome` when it commits. A part of its callers, or else it is copied to them.
+    #[inline(always)]
     pub(in crate::primary) fn answering(pending: &Pending, outcome: Outcome) -> Self {
-        let mut draft = Self::of(Purpose::Request(pending.request.op.kind()));
-        if let Some(once) = &pending.request.once {
-            draft.ops.extend(ops_of(once, &outcome));
-        }
-        draft.answer = Some((pending.reply, outcome));
-        draft
+        let ops = pending.request.once.as_deref().map_or_else(SmallVec::new, |once| ops_of(once, &outcome));
+        let answer = Some((pending.reply, outcome));
+        Self { ops, answer, ..Self::of(Purpose::Request(pending.request.op.kind())) }
     }
 
     /// So much was charged for it.
@@ -270,7 +268,8 @@ impl Header {
 }
 
 /// What a record says that does a write which has this name, and what came of it; nothing if that is not kept.
-fn ops_of(once: &Once, outcome: &Outcome) -> impl Iterator<Item = IndexOp> {
+#[cold]
+fn ops_of(once: &Once, outcome: &Outcome) -> SmallVec<[IndexOp; 2]> {
     let mut ops: SmallVec<[IndexOp; 2]> = SmallVec::new();
     if let Some(WriteResult { code, version, number }) = WriteResult::of(outcome) {
         let Once { session, sequence, behind, .. } = *once;
@@ -279,5 +278,5 @@ fn ops_of(once: &Once, outcome: &Outcome) -> impl Iterator<Item = IndexOp> {
             ops.push(IndexOp::WriteCounted { session, sequence, number });
         }
     }
-    ops.into_iter()
+    ops
 }

@@ -276,7 +276,8 @@ impl Stage {
         let request = Request::on(Key::new(Bytes::from_static(key.as_bytes())).unwrap(), op);
         let hash = KeyHash::of(ClusterId(1), key.as_bytes());
         let deadline = Time(self.now + self.timing.request_deadline_us);
-        let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
+        let pending =
+            Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request: request.into(), deadline };
         self.act(|primary, context| primary.submit(context, &pending))
     }
 

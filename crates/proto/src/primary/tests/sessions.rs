@@ -21,7 +21,8 @@ impl Stage {
         let request = Request::on(Key::new(Bytes::from_static(b"k")).unwrap(), op).once(Some(once));
         let hash = KeyHash::of(ClusterId(1), b"k");
         let deadline = Time(self.now + self.timing.request_deadline_us);
-        let pending = Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request, deadline };
+        let pending =
+            Pending { reply: ReplyTo::Local(Token([token, 0])), hash, request: request.into(), deadline };
         self.act(|primary, context| primary.submit(context, &pending)).0
     }
 

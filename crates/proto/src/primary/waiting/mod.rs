@@ -16,7 +16,7 @@ pub(super) use pages::PageWaiters;
 pub(crate) struct Pending {
     pub reply: ReplyTo,
     pub hash: KeyHash,
-    pub request: Request,
+    pub request: Box<Request>,
     pub deadline: Time,
 }
 

@@ -168,7 +168,7 @@ mod tests {
         Pending {
             reply: ReplyTo::Local(Token([number, 0])),
             hash: KeyHash(0),
-            request,
+            request: request.into(),
             deadline: Time(deadline),
         }
     }
