@@ -469,7 +469,7 @@ impl Upload {
     }
 
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
-        let Some(row) = self.rows.feed(bytes) else { return };
+        let Some(row) = self.rows.feed(scope.coder(), bytes) else { return };
         if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
             let group = self.group_of(row.stripe.index);
             self.stripes.push_back(StripeUpload::new(row.stripe, group));
