@@ -16,7 +16,7 @@ use types::Profile;
 use crate::clients::longest_value;
 use crate::exit::Exit;
 use crate::listeners::{ClientListener, listeners};
-use crate::settings::{Eviction, GraphExecution, OnLoss, RepairBy, Scheduling};
+use crate::settings::{CodingPlace, Eviction, GraphExecution, OnLoss, RepairBy, Scheduling};
 use crate::units::{Size, address, duration, from_text, host};
 
 /// A structure of what may be given, in more than one place.
@@ -141,6 +141,10 @@ settings! {
         #[arg(long, env = "GESTALT_GRAPHS", value_enum)]
         #[serde(deserialize_with = "from_text")]
         pub graphs: Option<GraphExecution>,
+        /// Where the codes of long values are computed [default: processor]
+        #[arg(long, env = "GESTALT_CODING_PLACE", value_enum)]
+        #[serde(deserialize_with = "from_text")]
+        pub coding_place: Option<CodingPlace>,
         /// Failure domain, for example a rack
         #[arg(long, env = "GESTALT_ZONE")]
         pub zone: Option<String>,

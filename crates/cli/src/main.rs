@@ -6,6 +6,7 @@ mod advertise;
 mod bench;
 mod clients;
 mod codec;
+mod coding;
 #[cfg(test)]
 mod command_line;
 mod config;

@@ -10,6 +10,7 @@ use types::{ClusterId, Entry, NodeId};
 
 use crate::advertise::{advertised, pages_beside, refuse_listen};
 use crate::clients::{ClientArgs, allow_connections};
+use crate::coding;
 use crate::config::NodeSettings;
 use crate::endpoint::NODE_HTTP_PORT;
 use crate::etcd;
@@ -20,7 +21,7 @@ use crate::listeners;
 use crate::log;
 use crate::machine;
 use crate::process::{die_with, told_to_stop};
-use crate::settings::{DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, Scheduling, check_lease};
+use crate::settings::{CodingPlace, DEFAULT_LEASE, DEFAULT_MEMORY, Eviction, Scheduling, check_lease};
 use crate::units::Size;
 
 const EXAMPLE: &str = "\
@@ -76,13 +77,14 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     if let Some(parent) = args.parent_pid {
         die_with(parent)?;
     }
-    let config = resolve(args)?;
+    let (config, coding_place) = resolve(args)?;
     // Not before the settings are read: what is wrong with them is told as every command tells it, and not as a log.
     log::to_stderr();
     // Before there is a node: a signal that comes while it starts must not end it on the spot.
     let told = told_to_stop()?;
     kernel::announce();
     heap::keep_buffers();
+    let config = NodeConfig { coder: coding::coder(coding_place), ..config };
     let node = Node::start(config).map_err(Exit::usage)?;
     let exit = tokio::select! {
         exit = node.ended() => exit,
@@ -95,8 +97,8 @@ pub async fn run(args: &ServeArgs) -> Result<(), Exit> {
     }
 }
 
-/// Flag (or environment), then file, then default.
-fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
+/// Flag (or environment), then file, then default. Nothing is opened yet, no card either.
+fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
     let file = args.config.as_deref().map(NodeSettings::read).transpose()?.unwrap_or_default();
     let settings = args.settings.clone().or(file);
     let node = settings.node.ok_or_else(|| missing("node"))?;
@@ -111,7 +113,8 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
     check_memory(memory)?;
     let clients = ClientArgs::from(&settings);
     allow_connections(clients)?;
-    Ok(NodeConfig {
+    let coding_place = settings.coding_place.unwrap_or_default();
+    let config = NodeConfig {
         cluster,
         profile: settings.profile,
         entry: if args.join { Entry::Joiner } else { Entry::Founder },
@@ -133,7 +136,8 @@ fn resolve(args: &ServeArgs) -> Result<NodeConfig, Exit> {
         timing: clients.timing(lease),
         limits: clients.limits(),
         ..NodeConfig::with(NodeId(node), coordinator)
-    })
+    };
+    Ok((config, coding_place))
 }
 
 fn missing(name: &str) -> Exit {
@@ -196,6 +200,10 @@ mod tests {
 
     use super::*;
 
+    fn resolved(args: &ServeArgs) -> Result<NodeConfig, Exit> {
+        resolve(args).map(|(config, _)| config)
+    }
+
     fn file(text: &str) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
@@ -215,7 +223,7 @@ mod tests {
             settings: NodeSettings { memory: Some(Size(96 << 20)), ..NodeSettings::default() },
             ..ServeArgs::default()
         };
-        let config = resolve(&args).unwrap();
+        let config = resolved(&args).unwrap();
         assert_eq!((config.node, config.workers, config.memory_bytes), (NodeId(3), 7, 96 << 20));
         assert_eq!(
             config.http.to_string(),
@@ -226,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_pages_of_a_node_are_where_its_peers_can_reach_them() {
-        let config = resolve(&with(NodeSettings {
+        let config = resolved(&with(NodeSettings {
             node: Some(0),
             coordinator: Some("embedded://127.0.0.1:9".into()),
             peer: Some("10.0.0.4:9178".parse().unwrap()),
@@ -246,15 +254,15 @@ mod tests {
             "node = 3\ncoordinator = \"embedded://127.0.0.1:9\"\nmax-connections = 70\ndisable-flush-all = true\nmemory = \"64MiB\"",
         );
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };
-        let limits = resolve(&args).unwrap().limits;
+        let limits = resolved(&args).unwrap().limits;
         assert_eq!((limits.max_connections, limits.flush_all), (70, false));
         let settings = NodeSettings { max_connections: Some(80), ..NodeSettings::default() };
-        assert_eq!(resolve(&ServeArgs { settings, ..args }).unwrap().limits.max_connections, 80);
+        assert_eq!(resolved(&ServeArgs { settings, ..args }).unwrap().limits.max_connections, 80);
     }
 
     #[test]
     fn what_is_missing_or_wrong_is_named_in_one_line() {
-        let error = |args: &ServeArgs| resolve(args).unwrap_err().to_string();
+        let error = |args: &ServeArgs| resolved(args).unwrap_err().to_string();
         assert!(error(&ServeArgs::default()).starts_with("no node: give --node"));
         let file = file("nod = 3");
         let args = ServeArgs { config: Some(file.path().into()), ..ServeArgs::default() };

@@ -8,7 +8,14 @@ use types::LossPolicy;
 
 use crate::units::{Size, choice, written};
 
-written!(Eviction = choice, Scheduling = choice, OnLoss = choice, RepairBy = choice, GraphExecution = choice);
+written!(
+    Eviction = choice,
+    Scheduling = choice,
+    OnLoss = choice,
+    RepairBy = choice,
+    GraphExecution = choice,
+    CodingPlace = choice
+);
 
 /// What a node does when its memory is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -100,6 +107,29 @@ impl From<GraphExecution> for Execution {
         match execution {
             GraphExecution::Coherent => Self::Coherent,
             GraphExecution::Incoherent => Self::Incoherent,
+        }
+    }
+}
+
+/// Where the codes of values in chunks are computed. The bytes are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CodingPlace {
+    /// By the workers. No card is looked for.
+    #[default]
+    Processor,
+    /// On an NVIDIA card where that is measured to be faster than a worker.
+    Auto,
+    /// On an NVIDIA card even if it is slower: to compare with.
+    Card,
+}
+
+impl CodingPlace {
+    /// As written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Processor => "processor",
+            Self::Auto => "auto",
+            Self::Card => "card",
         }
     }
 }

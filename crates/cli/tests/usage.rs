@@ -102,6 +102,7 @@ fn wrong_flags_are_exit_code_1_too() {
         let output = gestalt(args);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
     }
+    refuses(&["serve", "--coding-place", "moon"], &["processor", "auto", "card"]);
     refuses(&["bench", "a", "--wait", "2", "--server", "127.0.0.1:1"], &["--protocol redis"]);
     refuses(&["repair", "limit", "--rate", "0"], &["repair pause"]);
     refuses(&["layout", "apply", "-f", "/nowhere/layout.json"], &["/nowhere/layout.json"]);

@@ -7,16 +7,26 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, thread};
 
 use codec::{Code, CodeError, Kernel, Plan};
 
 use crate::calibrate::{self, Crossover};
 use crate::combination::check_count;
+use crate::kept::Kept;
 use crate::place::{Choice, Place, Residence};
 use crate::{Combination, CudaError, Device, HostStripe, Matrix, Pipeline, Stripe};
+
+/// How a matrix gets onto the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// By kernels of its own: a code's matrix is used again and again.
+    Compiled,
+    /// By the generic kernel: there are many patterns of losses, and each is soon over, so there is no time for a compiler.
+    Loaded,
+}
 
 /// A codec that knows of a card, or of none.
 pub struct Codec {
@@ -24,11 +34,17 @@ pub struct Codec {
     threads: NonZeroUsize,
     /// Whether the card is used without asking whether it is faster.
     forced: bool,
+    /// Whether an operation waits for those that others have on the card; else the processor does it.
+    waits: bool,
     /// The card is of no use any more.
     lost: AtomicBool,
     /// The last failure has been said; a success after it makes the next one news.
     failing: AtomicBool,
+    /// Failures so far.
+    faults: AtomicU64,
     pipeline: Mutex<Option<Pipeline>>,
+    /// By the generic kernel.
+    loaded: Mutex<Kept<Combination>>,
     crossovers: Mutex<BTreeMap<(usize, usize, Residence), Crossover>>,
 }
 
@@ -51,9 +67,12 @@ impl Codec {
             device,
             threads,
             forced: false,
+            waits: true,
             lost: AtomicBool::new(false),
             failing: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
             pipeline: Mutex::default(),
+            loaded: Mutex::default(),
             crossovers: Mutex::default(),
         }
     }
@@ -62,6 +81,27 @@ impl Codec {
     #[must_use]
     pub fn always_on_card(self) -> Self {
         Self { forced: true, ..self }
+    }
+
+    /// The same, but what comes while the card is busy is done by the processor at once.
+    pub(crate) fn without_waiting(self) -> Self {
+        Self { waits: false, ..self }
+    }
+
+    /// Whether nothing is measured.
+    pub(crate) fn is_forced(&self) -> bool {
+        self.forced
+    }
+
+    /// Whether the card has failed, and has done nothing since.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failing.load(Ordering::Relaxed)
+    }
+
+    /// How often the card has failed.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.faults.load(Ordering::Relaxed)
     }
 
     /// As many threads as there are processors.
@@ -95,9 +135,8 @@ impl Codec {
         code: &Code,
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Place, CodeError> {
-        // A code's matrix is used again and again: it is worth a kernel of its own.
         if let Ok(matrix) = Matrix::encode(code)
-            && self.on_card(&matrix, stripes, Device::best)
+            && self.on_card(&matrix, stripes, Ready::Compiled)
         {
             return Ok(Place::Card);
         }
@@ -129,9 +168,8 @@ impl Codec {
         plan: &Plan,
         stripes: &mut [HostStripe<'_, '_, '_>],
     ) -> Result<Place, CodeError> {
-        // There are many patterns of losses, and each is soon over: no time for a compiler.
         if let Ok(matrix) = Matrix::plan(plan)
-            && self.on_card(&matrix, stripes, Device::load)
+            && self.on_card(&matrix, stripes, Ready::Loaded)
         {
             return Ok(Place::Card);
         }
@@ -228,7 +266,8 @@ impl Codec {
         matrix: &Matrix,
         residence: Residence,
     ) -> Result<Crossover, CudaError> {
-        let crossover = self.with_pipeline(device, |pipeline| {
+        let mut pipeline = lock(&self.pipeline);
+        let crossover = on_pipeline(&mut pipeline, device, |pipeline| {
             calibrate::crossover(device, pipeline, matrix, residence, self.threads)
         })?;
         lock(&self.crossovers).insert((matrix.columns(), matrix.rows(), residence), crossover);
@@ -236,11 +275,11 @@ impl Codec {
     }
 
     /// Whether the card has done it. Chunks that are wrong in number or length are left to the processor, which says so.
-    fn on_card(
+    pub(crate) fn on_card(
         &self,
         matrix: &Matrix,
         stripes: &mut [HostStripe<'_, '_, '_>],
-        load: impl FnOnce(&Arc<Device>, &Matrix) -> Result<Combination, CudaError>,
+        ready: Ready,
     ) -> bool {
         let Ok(device) = &self.device else { return false };
         let lens = stripes.iter().map(|stripe| stripe.outputs.first().map_or(0, |output| output.len()));
@@ -253,7 +292,37 @@ impl Codec {
         if !self.forced && self.choose(matrix, len, residence).place == Place::Cpu || self.is_lost() {
             return false;
         }
-        let ran = self.with_pipeline(device, |pipeline| pipeline.run(&load(device, matrix)?, stripes));
+        let pipeline = if self.waits { Some(lock(&self.pipeline)) } else { try_lock(&self.pipeline) };
+        pipeline.is_some_and(|pipeline| self.run_on(pipeline, device, matrix, stripes, ready))
+    }
+
+    /// Waits until the card is free, and has it do `stripe` whatever was measured: whether it can.
+    pub(crate) fn try_out(&self, matrix: &Matrix, stripe: HostStripe<'_, '_, '_>, ready: Ready) -> bool {
+        let Ok(device) = &self.device else { return false };
+        // Not while the card is locked: others need not wait for the compiler.
+        if let Err(error) = self.combination(device, matrix, ready) {
+            self.note_failure(&error);
+            return false;
+        }
+        self.run_on(lock(&self.pipeline), device, matrix, &mut [stripe], ready)
+    }
+
+    /// Gives memory back that the card is not used with.
+    pub(crate) fn release(&self) {
+        *lock(&self.pipeline) = None;
+    }
+
+    fn run_on(
+        &self,
+        mut pipeline: MutexGuard<'_, Option<Pipeline>>,
+        device: &Arc<Device>,
+        matrix: &Matrix,
+        stripes: &mut [HostStripe<'_, '_, '_>],
+        ready: Ready,
+    ) -> bool {
+        let ran = on_pipeline(&mut pipeline, device, |pipeline| {
+            pipeline.run(&self.combination(device, matrix, ready)?, stripes)
+        });
         match &ran {
             Ok(_) => self.failing.store(false, Ordering::Relaxed),
             Err(CudaError::Code(_)) => {}
@@ -262,17 +331,21 @@ impl Codec {
         ran.is_ok()
     }
 
-    fn with_pipeline<T>(
+    fn combination(
         &self,
         device: &Arc<Device>,
-        work: impl FnOnce(&mut Pipeline) -> Result<T, CudaError>,
-    ) -> Result<T, CudaError> {
-        let mut pipeline = lock(&self.pipeline);
-        let pipeline = match &mut *pipeline {
-            Some(pipeline) => pipeline,
-            none => none.insert(Pipeline::fitting(device)?),
-        };
-        work(pipeline)
+        matrix: &Matrix,
+        ready: Ready,
+    ) -> Result<Combination, CudaError> {
+        if ready == Ready::Compiled {
+            return device.best(matrix);
+        }
+        if let Some(kept) = lock(&self.loaded).find(matrix) {
+            return Ok(kept);
+        }
+        let made = device.load(matrix)?;
+        lock(&self.loaded).keep(matrix.clone(), made.clone());
+        Ok(made)
     }
 
     fn is_lost(&self) -> bool {
@@ -281,6 +354,7 @@ impl Codec {
 
     /// One line for each time that the card begins to fail.
     fn note_failure(&self, error: &CudaError) {
+        self.faults.fetch_add(1, Ordering::Relaxed);
         if error.is_final() {
             self.lost.store(true, Ordering::Relaxed);
         }
@@ -326,4 +400,26 @@ impl fmt::Debug for Codec {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// None if it is taken.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// `work` with the pipeline, which is made if there is none yet.
+fn on_pipeline<T>(
+    pipeline: &mut Option<Pipeline>,
+    device: &Arc<Device>,
+    work: impl FnOnce(&mut Pipeline) -> Result<T, CudaError>,
+) -> Result<T, CudaError> {
+    let pipeline = match pipeline {
+        Some(pipeline) => pipeline,
+        none => none.insert(Pipeline::fitting(device)?),
+    };
+    work(pipeline)
 }

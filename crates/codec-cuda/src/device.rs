@@ -8,12 +8,11 @@ use cudarc::nvrtc::Ptx;
 
 use crate::combination::{Combination, Part};
 use crate::driver::{Context, Kernel, Memory, Pinned, VECTOR};
+use crate::kept::Kept;
 use crate::kernels;
 use crate::lane::Lane;
 use crate::{CudaError, Matrix};
 
-/// Kernels of matrices that are kept. Beyond, the one that was not asked for longest goes.
-const MAX_KERNELS: usize = 64;
 /// Lanes that are kept: as many callers at a time launch without making one.
 const MAX_LANES: usize = 8;
 
@@ -23,18 +22,11 @@ pub struct Device {
     name: String,
     /// The kernels that replace their outputs, and that add to them.
     generic: Mutex<Option<[Kernel; 2]>>,
-    compiled: Mutex<Kernels>,
+    compiled: Mutex<Kept<Kernel>>,
     /// Page-locked memory that was handed out: first address and length.
     pinned: Mutex<BTreeMap<usize, usize>>,
     /// Those that nobody has.
     lanes: Mutex<Vec<Lane>>,
-}
-
-/// What was compiled, with the time of the last use by count.
-#[derive(Debug, Default)]
-struct Kernels {
-    kept: BTreeMap<Matrix, (Kernel, u64)>,
-    uses: u64,
 }
 
 impl Device {
@@ -188,24 +180,6 @@ impl Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Device").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl Kernels {
-    fn find(&mut self, matrix: &Matrix) -> Option<Kernel> {
-        self.uses += 1;
-        let (kernel, used) = self.kept.get_mut(matrix)?;
-        *used = self.uses;
-        Some(kernel.clone())
-    }
-
-    fn keep(&mut self, matrix: Matrix, kernel: Kernel) {
-        if self.kept.len() >= MAX_KERNELS {
-            let oldest =
-                self.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(matrix, _)| matrix.clone());
-            oldest.map(|matrix| self.kept.remove(&matrix));
-        }
-        self.kept.insert(matrix, (kernel, self.uses));
     }
 }
 

@@ -10,6 +10,7 @@
 //! - [`Combination::run_on_device`] combines chunks in the card's memory: many stripes of different lengths in one launch, no copies.
 //! - [`Pipeline`] combines chunks in the host's memory: copies in, kernels and copies out overlap.
 //! - [`Codec`] decides between the card and the processor, and goes on with the processor when the card fails.
+//! - [`CardAccelerator`] is that for threads that may not wait for a compiler or a measurement: a server's workers.
 //!
 //! ```
 //! use codec_cuda::{Codec, Place};
@@ -23,6 +24,7 @@
 //! # Ok::<(), codec::CodeError>(())
 //! ```
 
+mod accelerator;
 mod calibrate;
 mod choice;
 mod combination;
@@ -30,6 +32,7 @@ mod depth;
 mod device;
 mod driver;
 mod error;
+mod kept;
 mod kernels;
 mod lane;
 mod matrix;
@@ -39,6 +42,7 @@ mod rates;
 mod readout;
 mod schedule;
 
+pub use accelerator::CardAccelerator;
 pub use choice::Codec;
 pub use combination::{Batch, Combination, Stripe};
 pub use depth::Depth;

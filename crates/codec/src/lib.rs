@@ -77,6 +77,7 @@ mod cache;
 mod checks;
 mod chunks;
 mod code;
+mod coder;
 pub mod conformance;
 mod constructions;
 mod costs;
@@ -98,6 +99,7 @@ mod verify;
 
 pub use cache::PlanCache;
 pub use code::Code;
+pub use coder::{Accelerator, Coder, PROCESSOR, Work};
 pub use constructions::MAX_ROLES;
 pub use error::CodeError;
 pub use fused::Fused;

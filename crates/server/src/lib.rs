@@ -36,9 +36,9 @@ pub use coordination::processes::{
 };
 pub use coordination::report::CoordinatorStatus;
 pub use http::status::{
-    ClusterStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport, GroupStatus, HeardNode,
-    LinkStatus, LostKeyStatus, MemoryStatus, NamespaceStatus, NodeStatus, RepairStatus, RoleLine,
-    ScrubStatus, WrongItem,
+    ClusterStatus, CodingStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport,
+    GroupStatus, HeardNode, LinkStatus, LostKeyStatus, MemoryStatus, NamespaceStatus, NodeStatus,
+    RepairStatus, RoleLine, ScrubStatus, WrongItem,
 };
 pub use limits::{BUFFER_FLOOR_BYTES, ConnectionLimits};
 pub use node::advertise::Advertise;

@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod list;
+mod rows;
 mod trace;
 mod verify;
 
@@ -22,6 +23,7 @@ enum CodecCommand {
     List(list::ListArgs),
     Verify(verify::VerifyArgs),
     Bench(Box<bench::BenchArgs>),
+    Rows(rows::RowsArgs),
 }
 
 /// Runs the command.
@@ -33,5 +35,6 @@ pub fn run(args: &CodecArgs) -> Result<(), Exit> {
         CodecCommand::List(args) => list::run(args),
         CodecCommand::Verify(args) => verify::run(args),
         CodecCommand::Bench(args) => bench::run(args),
+        CodecCommand::Rows(args) => rows::run(args),
     }
 }

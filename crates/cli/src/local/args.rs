@@ -10,7 +10,7 @@ use types::{Name, Profile};
 
 use crate::clients::ClientArgs;
 use crate::output::Format;
-use crate::settings::{DEFAULT_MEMORY, Eviction, OnLoss, Scheduling};
+use crate::settings::{CodingPlace, DEFAULT_MEMORY, Eviction, OnLoss, Scheduling};
 use crate::units::{Size, address, duration};
 
 const EXAMPLE: &str = "\
@@ -73,6 +73,9 @@ pub struct LocalArgs {
     /// How the system schedules the nodes' workers
     #[arg(long, env = "GESTALT_SCHEDULING", value_enum, default_value_t)]
     pub scheduling: Scheduling,
+    /// Where the nodes compute the codes of long values
+    #[arg(long, env = "GESTALT_CODING_PLACE", value_enum, default_value_t)]
+    pub coding_place: CodingPlace,
     #[command(flatten)]
     pub clients: ClientArgs,
     /// Silence after which a node counts as lost; a node whose process ends is known at once

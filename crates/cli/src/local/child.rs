@@ -101,6 +101,7 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
         ("--workers", plan.workers.to_string()),
         ("--evict", plan.evict.name().to_owned()),
         ("--scheduling", plan.scheduling.name().to_owned()),
+        ("--coding-place", plan.coding_place.name().to_owned()),
         ("--lease", format!("{}us", plan.lease.as_micros())),
         ("--parent-pid", std::process::id().to_string()),
     ];

@@ -11,7 +11,7 @@ use super::args::{Bind, LocalArgs};
 use crate::clients::ClientArgs;
 use crate::exit::Exit;
 use crate::machine;
-use crate::settings::{Eviction, OnLoss, Scheduling, check_lease};
+use crate::settings::{CodingPlace, Eviction, OnLoss, Scheduling, check_lease};
 use crate::units::Size;
 
 /// Memory of a role below which it is worth having fewer of them: a role keeps half a MiB for each class of long slots that it has
@@ -37,6 +37,8 @@ pub struct Plan {
     pub evict: Eviction,
     /// How the system schedules the workers.
     pub scheduling: Scheduling,
+    /// Where they compute codes.
+    pub coding_place: CodingPlace,
     /// What the nodes allow their clients.
     pub clients: ClientArgs,
     /// Silence after which a node counts as lost.
@@ -84,6 +86,7 @@ impl Plan {
             memory: args.memory,
             evict: args.evict,
             scheduling: args.scheduling,
+            coding_place: args.coding_place,
             clients: args.clients,
             lease: args.lease,
             on_loss: args.on_loss,
@@ -217,6 +220,7 @@ mod tests {
             memory: Size(memory),
             evict: Eviction::Clock,
             scheduling: Scheduling::Batch,
+            coding_place: CodingPlace::Processor,
             clients: ClientArgs::default(),
             lease: Duration::from_secs(1),
             on_loss: OnLoss::Error,

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests count as tests.
 
+mod accelerator;
 mod choice;
 mod conforms;
 mod device;

@@ -92,7 +92,7 @@ impl<S: Surroundings> Chunks<'_, S> {
         Ok((Bytes::from(copy), None))
     }
 
-    /// One row. A sum that arrives is added to where it lies.
+    /// One row. A sum that arrives is added to where it lies, unless an accelerator may do it: those write where nothing is.
     fn one_sum(
         &self,
         step: &Step,
@@ -101,7 +101,9 @@ impl<S: Surroundings> Chunks<'_, S> {
         arrived: &mut Arrived,
     ) -> Result<(Bytes, u64), Why> {
         let row = step.row(output);
-        let base = (0..row.len()).find(|input| row[*input] == 1 && arrived[*input].is_some());
+        let coder = self.around.coder();
+        let is_base = |input: &usize| row[*input] == 1 && arrived[*input].is_some();
+        let base = (0..row.len()).find(is_base).filter(|_| coder.accelerator().is_none());
         let taken = base.and_then(|input| arrived[input].take());
         let mut sum = match taken {
             Some((bytes, _)) => bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..])),
@@ -110,13 +112,12 @@ impl<S: Surroundings> Chunks<'_, S> {
         let used: Vec<usize> =
             (0..row.len()).filter(|input| row[*input] != 0 && Some(*input) != base).collect();
         let factors: Vec<u8> = used.iter().map(|input| row[*input]).collect();
-        let kernel = codec::kernel();
         self.in_pieces(step, &used, span, arrived, |at, sources| {
             let to = &mut sum[at..at + sources[0].len()];
             let result = if base.is_some() {
-                kernel.combine_add(&factors, sources, &mut [to])
+                codec::kernel().combine_add(&factors, sources, &mut [to])
             } else {
-                kernel.combine(&factors, sources, &mut [to])
+                coder.combine(&factors, sources, &mut [to])
             };
             debug_assert!(result.is_ok(), "pieces are of one length");
         })?;
@@ -136,11 +137,11 @@ impl<S: Surroundings> Chunks<'_, S> {
         let factors: Vec<u8> =
             rows.iter().flat_map(|row| used.iter().map(|input| step.row(*row)[*input])).collect();
         let mut sums: Vec<Vec<u8>> = rows.iter().map(|_| vec![0; span.len as usize]).collect();
-        let kernel = codec::kernel();
+        let coder = self.around.coder();
         self.in_pieces(step, &used, span, arrived, |at, sources| {
             let end = at + sources[0].len();
             let mut to: Vec<&mut [u8]> = sums.iter_mut().map(|sum| &mut sum[at..end]).collect();
-            let result = kernel.combine(&factors, sources, &mut to);
+            let result = coder.combine(&factors, sources, &mut to);
             debug_assert!(result.is_ok(), "pieces are of one length");
         })?;
         Ok(sums.into_iter().map(Bytes::from).collect())

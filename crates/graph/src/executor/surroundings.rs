@@ -1,5 +1,6 @@
 //! What an executor sees of its process: chunks that lie there, its views, the nodes of its map.
 
+use codec::Coder;
 use thiserror::Error;
 use types::{ChunkId, GroupId, NodeId, RoleIndex, ViewVersion};
 
@@ -13,6 +14,11 @@ pub trait Surroundings {
 
     /// The view that this process has of a group.
     fn view(&self, group: GroupId) -> ViewVersion;
+
+    /// Who multiplies and adds up. By default the calling thread.
+    fn coder(&self) -> &Coder {
+        &codec::PROCESSOR
+    }
 
     /// Bytes of the chunk of `role`, from `offset` on: as many as lie together, at least one. Whoever gives them has checked that
     /// they are what they were.

@@ -1,6 +1,7 @@
 //! What a driver gives to a host and gets from it: the words of the border.
 
 use bytes::Bytes;
+use codec::Coder;
 use store::{Budget, Quotas, StoreConfig};
 use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
@@ -109,6 +110,8 @@ pub struct HostConfig {
     pub limits: Limits,
     /// How chunks are made of others.
     pub graphs: GraphSettings,
+    /// Who computes the codes of values in chunks. The bytes are the same whoever does.
+    pub coder: Coder,
     /// The rules that it keeps: all of them, unless a test says otherwise.
     pub rules: Rules,
     /// Size and eviction of a data member's store.

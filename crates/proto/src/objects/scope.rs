@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cluster::Protection;
+use codec::Coder;
 use store::Share;
 use types::{ClusterMap, GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId, Profile};
 use wire::graph::GraphMessage;
@@ -34,6 +35,11 @@ impl Scope<'_> {
 
     pub(super) fn limits(&self) -> Limits {
         self.around.config().limits
+    }
+
+    /// Who computes codes.
+    pub(super) fn coder(&self) -> &Coder {
+        &self.around.config().coder
     }
 
     /// How chunks are made of others.

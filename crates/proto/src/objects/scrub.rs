@@ -220,6 +220,7 @@ mod tests {
             timing: Timing::default(),
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),
+            coder: codec::Coder::default(),
             rules: Rules::all(),
             store: StoreConfig { cluster: ClusterId(1), area_limit_bytes: 1 << 20, eviction: Eviction::None },
             budget: Budget::new(1 << 20),

@@ -27,6 +27,7 @@ impl Pair {
             rules: Rules::all(),
             limits: Limits::default(),
             graphs: proto::GraphSettings::default(),
+            coder: codec::Coder::default(),
             store,
             budget: Budget::new(memory),
             quotas: store::Quotas::new(1),

@@ -114,6 +114,7 @@ impl Cluster {
                 rules: Rules::all(),
                 limits,
                 graphs,
+                coder: codec::Coder::default(),
                 store: store.clone(),
                 budget: budget(node),
                 quotas: store::Quotas::new(1),

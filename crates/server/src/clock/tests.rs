@@ -92,6 +92,7 @@ fn host(node: usize, timing: Timing) -> Host {
         rules: Rules::all(),
         limits: Limits::default(),
         graphs: proto::GraphSettings::default(),
+        coder: codec::Coder::default(),
         store: StoreConfig { cluster, area_limit_bytes: 8 << 20, eviction: Eviction::None },
         budget: Budget::new(64 << 20),
         quotas: store::Quotas::new(1),

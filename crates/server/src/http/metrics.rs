@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cluster::health::{Assessment, Fullness, slot_count};
 use cluster::{Codes, PoolProtection, worst_off};
+use codec::{Accelerator, Work};
 use proto::{Histogram, HostLatencies, HostStats, ObjectStats};
 use store::Category;
 use types::op::OpKind;
@@ -56,6 +57,11 @@ metrics! {
         gauge gestalt_memory_limit_bytes "Cap on what the node holds." = node.budget.limit();
         gauge gestalt_memory_used_bytes "What the node holds."
             = by("category", Category::ALL.map(|category| (category.name(), node.budget.used(category))));
+        counter gestalt_coding_total "Rows and slices of values in chunks that were combined, where an accelerator is to do it."
+            = work(node).map(|work| by("place", [("accelerator", work.done), ("processor", work.left)])).unwrap_or_default();
+        counter gestalt_coding_accelerated_bytes_total "Bytes of the sources of what the accelerator has combined."
+            = work(node).map(|work| work.bytes);
+        counter gestalt_coding_faults_total "Times that the accelerator has failed; the processor did it." = work(node).map(|work| work.faults);
         gauge gestalt_full "Whether a node has had no room in the last minute." = by("state", fullness(node));
         gauge gestalt_coordinator_connected "Whether the coordinator answers."
             = node.coordinator_connected.load(Ordering::Relaxed);
@@ -215,6 +221,11 @@ fn named(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Vec<(String, Namespac
     let map = shared.map();
     let name = |known: NamespaceStatus| (name_of(map.as_deref(), known.namespace), known);
     namespaces(snapshots).into_iter().map(name).collect()
+}
+
+/// What an accelerator has done, if there is one.
+fn work(shared: &Shared) -> Option<Work> {
+    shared.config.coder.accelerator().map(Accelerator::work)
 }
 
 /// What it may take of the quotas of namespaces, likewise.

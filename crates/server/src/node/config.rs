@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use codec::Coder;
 use proto::{GraphSettings, Limits, Timing};
 use serde::{Deserialize, Serialize};
 use store::Eviction;
@@ -63,6 +64,8 @@ pub struct NodeConfig {
     pub protocol: Limits,
     /// How chunks are made of others.
     pub graphs: GraphSettings,
+    /// Who computes the codes of values in chunks.
+    pub coder: Coder,
     /// Bounds of clients.
     pub limits: ConnectionLimits,
     /// How the system schedules the workers.
@@ -115,6 +118,7 @@ impl NodeConfig {
             timing: Timing::default(),
             protocol: Limits::default(),
             graphs: GraphSettings::default(),
+            coder: Coder::default(),
             limits: ConnectionLimits::default(),
             scheduling: Scheduling::default(),
         }

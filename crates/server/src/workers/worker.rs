@@ -64,6 +64,7 @@ impl Worker {
             rules: Rules::all(),
             limits: Limits { value_bytes: config.limits.max_value_bytes, ..config.protocol },
             graphs: config.graphs,
+            coder: config.coder.clone(),
             store: StoreConfig {
                 // The map says which; the host fills it in.
                 cluster: config.cluster.unwrap_or_default(),

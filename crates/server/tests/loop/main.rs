@@ -5,6 +5,7 @@
 
 mod basics;
 mod cluster_life;
+mod coding;
 mod coordinator_restarts;
 mod crowds;
 mod deadlines;

@@ -5,16 +5,17 @@ use std::thread::park_timeout;
 use std::time::Duration;
 
 use proto::Timing;
+use server::NodeConfig;
 
 use crate::harness::{Client, Cluster, Plan, eventually, http_get};
 use crate::operators::order;
 
 /// Longer values lie in chunks.
 const ABOVE: usize = 64 << 10;
-const MIB: usize = 1 << 20;
+pub const MIB: usize = 1 << 20;
 
 /// Bytes that are the same nowhere.
-fn noise(seed: u64, len: usize) -> Vec<u8> {
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut word = || {
         state ^= state << 13;
@@ -33,10 +34,16 @@ fn striped(plan: &Plan) -> Cluster {
 
 /// A cluster that cuts long values of the default namespace into chunks, and takes those up to `max_value`.
 fn striped_with(plan: &Plan, max_value: u64) -> Cluster {
+    striped_as(plan, |config| config.limits.max_value_bytes = max_value)
+}
+
+/// The same, each node as `change` has it.
+pub fn striped_as(plan: &Plan, change: impl Fn(&mut NodeConfig)) -> Cluster {
     let cluster = Cluster::of(plan, |config| {
         config.memory_bytes = 256 << 20;
-        config.limits.max_value_bytes = max_value;
+        config.limits.max_value_bytes = 1 << 30;
         config.limits.half_sent = Duration::from_millis(500);
+        change(config);
     });
     set_policy(&cluster, &format!(r#"{{"striped":{{"above":{ABOVE}}},"chunk_bytes":262144}}"#));
     // Each worker hears of it for itself.
@@ -70,7 +77,7 @@ fn set(key: &str, value: &[u8]) -> Vec<u8> {
     [format!("set {key} 7 0 {}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
 }
 
-fn put(client: &mut Client, key: &str, value: &[u8]) {
+pub fn put(client: &mut Client, key: &str, value: &[u8]) {
     client.send(set(key, value));
 }
 
@@ -83,7 +90,7 @@ fn expect_value(client: &mut Client, key: &str, value: &[u8]) {
 }
 
 #[track_caller]
-fn expect_get(client: &mut Client, key: &str, value: &[u8]) {
+pub fn expect_get(client: &mut Client, key: &str, value: &[u8]) {
     client.send(format!("get {key}\r\n"));
     expect_value(client, key, value);
     client.expect("END\r\n");

@@ -166,6 +166,7 @@ impl Node {
             rules: options.rules,
             limits: options.limits,
             graphs: options.graphs,
+            coder: codec::Coder::default(),
             store: store_config(options),
             budget: self.budget.clone(),
             quotas: self.quotas.clone(),

@@ -105,6 +105,7 @@ impl Stage {
             rules: Rules::all(),
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),
+            coder: codec::Coder::default(),
             store,
             budget: Budget::new(64 << 20),
             quotas: store::Quotas::new(1),

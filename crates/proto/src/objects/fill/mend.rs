@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::Protection;
+use codec::Coder;
 use smallvec::{SmallVec, smallvec};
 use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
 use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
@@ -184,7 +185,7 @@ impl Mend {
     }
 
     /// A cell of a source.
-    pub(super) fn take(&mut self, now: Time, cell: Cell) {
+    pub(super) fn take(&mut self, scope: &Scope<'_>, cell: Cell) {
         let role = usize::from(cell.member.role.0);
         let Some(at) = self.sources.iter().position(|(source, _)| *source == role) else { return };
         let is_right = cell.chunk == self.listed.chunk
@@ -194,11 +195,11 @@ impl Mend {
         if !is_right {
             return;
         }
-        self.asked_at = now;
+        self.asked_at = scope.now.time;
         let count = self.sources.len();
         let cells = self.rows.entry(cell.row).or_insert_with(|| smallvec![None; count]);
         cells[at] = Some(cell.cell.bytes);
-        while let Some(made) = self.next_row() {
+        while let Some(made) = self.next_row(scope.coder()) {
             if self.builder.push(&made).is_err() {
                 self.begin_anew();
                 return self.no_room = true;
@@ -207,7 +208,7 @@ impl Mend {
     }
 
     /// The next row of the chunk, if all that it is made of has come.
-    fn next_row(&mut self) -> Option<Bytes> {
+    fn next_row(&mut self, coder: &Coder) -> Option<Bytes> {
         let row = self.builder.rows_there();
         let is_complete = self.rows.get(&row)?.iter().all(Option::is_some);
         if !is_complete {
@@ -223,7 +224,7 @@ impl Mend {
         let of = |role: &usize| roles.iter().position(|known| known == role).map(|at| &cells[at][..]);
         let sources: SmallVec<[&[u8]; 16]> = plan.sources().iter().filter_map(of).collect();
         let mut made = vec![0; self.stripe.cell_len as usize];
-        plan.run(&sources, &mut [&mut made]).ok()?;
+        coder.reconstruct(&plan, &sources, &mut [&mut made]).ok()?;
         Some(made.into())
     }
 

@@ -327,7 +327,7 @@ impl Fill {
     pub(super) fn hear_cell(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, cell: Cell) {
         let number = cell.number;
         if let Some(mend) = self.mends.get_mut(&number) {
-            mend.take(scope.now.time, cell);
+            mend.take(scope, cell);
             self.go_on_mending(scope, chunks, number);
             if !self.mends.contains_key(&number) {
                 self.go_on_listing_or_next(scope, chunks);

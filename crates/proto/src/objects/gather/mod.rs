@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use cluster::Protection;
+use codec::Coder;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
 use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
 use wire::object::{Ask, Asked, Cell, Fetch, Missing, ObjectMessage};
@@ -171,7 +172,7 @@ impl Gathers {
             scope.accuse(from, crate::Impossible::Chunk);
             return Progress::default();
         }
-        gather.take(cell);
+        gather.take(scope.coder(), cell);
         self.go_on(scope, id)
     }
 
@@ -347,11 +348,11 @@ impl Gather {
         }
     }
 
-    fn take(&mut self, cell: Cell) {
+    fn take(&mut self, coder: &Coder, cell: Cell) {
         let Cell { member, chunk, row, cell, .. } = cell;
         let is_it = |known: &&mut Row| (known.stripe().index, known.index()) == (chunk.stripe, row);
         if let Some(row) = self.rows.iter_mut().find(is_it) {
-            row.take(member.role, cell.bytes, self.protection.code());
+            row.take(member.role, cell.bytes, self.protection.code(), coder);
         }
     }
 

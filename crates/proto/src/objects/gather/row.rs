@@ -1,7 +1,7 @@
 //! One row of a read: its cells as they come, and who else is asked where one does not.
 
 use bytes::Bytes;
-use codec::Code;
+use codec::{Code, Coder};
 use smallvec::{SmallVec, smallvec};
 use types::{GroupId, GroupView, Holder, HostId, RoleIndex, Stripe, Time};
 use wire::object::Missing;
@@ -133,7 +133,7 @@ impl Row {
     }
 
     /// A cell has come.
-    pub(super) fn take(&mut self, role: RoleIndex, bytes: Bytes, code: &Code) {
+    pub(super) fn take(&mut self, role: RoleIndex, bytes: Bytes, code: &Code, coder: &Coder) {
         if bytes.len() != self.stripe.cell_len as usize {
             return;
         }
@@ -141,7 +141,7 @@ impl Row {
             *source = Source::Here(bytes);
         }
         if self.degraded {
-            self.decode(code);
+            self.decode(code, coder);
         }
     }
 
@@ -198,7 +198,7 @@ impl Row {
     }
 
     /// Makes the data cells that are missing of those that are here, if they are enough.
-    fn decode(&mut self, code: &Code) {
+    fn decode(&mut self, code: &Code, coder: &Coder) {
         let is_here = |source: &Source| matches!(source, Source::Here(_));
         let roles = 0..self.cells.len();
         let present: Vec<usize> = roles.filter(|role| is_here(&self.cells[*role])).collect();
@@ -216,7 +216,9 @@ impl Row {
         let sources: SmallVec<[&[u8]; 16]> = cells.iter().map(|cell| &cell[..]).collect();
         let mut made = vec![vec![0; self.stripe.cell_len as usize]; wanted.len()];
         let mut outputs: SmallVec<[&mut [u8]; 8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
-        plan.run(&sources, &mut outputs).expect("cells of one length, as many as the plan has");
+        coder
+            .reconstruct(&plan, &sources, &mut outputs)
+            .expect("cells of one length, as many as the plan has");
         drop(outputs);
         for (role, bytes) in wanted.into_iter().zip(made) {
             self.cells[role] = Source::Here(bytes.into());

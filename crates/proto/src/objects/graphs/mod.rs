@@ -252,7 +252,7 @@ impl Graphs {
             return self.hear_report(scope, from, run, report);
         }
         let executor = self.executor.get_or_insert_with(|| Executor::new(executor_config(scope)));
-        let sight = Sight { views: scope.views, holders, seen: &self.seen };
+        let sight = Sight { views: scope.views, holders, seen: &self.seen, coder: scope.coder() };
         executor.handle(now, me, from, message, &sight);
     }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
+use codec::Coder;
 use graph::{Surroundings, Unreadable};
 use types::{ChunkId, GroupId, MemberId, NodeId, RoleIndex, ViewVersion};
 
@@ -42,6 +43,7 @@ pub(super) struct Sight<'a> {
     pub views: &'a Views,
     pub holders: &'a BTreeMap<MemberId, Holder>,
     pub seen: &'a RefCell<Seen>,
+    pub coder: &'a Coder,
 }
 
 impl Surroundings for Sight<'_> {
@@ -51,6 +53,10 @@ impl Surroundings for Sight<'_> {
 
     fn view(&self, group: GroupId) -> ViewVersion {
         self.views.group(group).map_or(ViewVersion(0), |view| view.version)
+    }
+
+    fn coder(&self) -> &Coder {
+        self.coder
     }
 
     fn piece(

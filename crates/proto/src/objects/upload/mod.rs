@@ -478,7 +478,7 @@ impl Upload {
     }
 
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
-        let Some(row) = self.rows.feed(bytes) else { return };
+        let Some(row) = self.rows.feed(scope.coder(), bytes) else { return };
         if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
             self.begin_stripe(scope, row.stripe);
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use cluster::Protection;
+use codec::Coder;
 use smallvec::SmallVec;
 use types::{Geometry, Stripe, checksum, checksum_combine};
 use wire::object::Checked;
@@ -78,7 +79,7 @@ impl Rows {
     }
 
     /// Takes bytes, no more than are wanted; a row, if they complete one.
-    pub(super) fn feed(&mut self, bytes: Bytes) -> Option<Row> {
+    pub(super) fn feed(&mut self, coder: &Coder, bytes: Bytes) -> Option<Row> {
         let stripe = self.stripe?;
         debug_assert!(bytes.len() <= self.wanted(), "no more than is wanted comes");
         let is_whole_cell = self.part.is_empty() && bytes.len() == stripe.cell_len as usize;
@@ -100,7 +101,7 @@ impl Rows {
             let zero = Bytes::from(vec![0; stripe.cell_len as usize]);
             self.end_cell(zero, 0);
         }
-        (self.role() == self.geometry.k).then(|| self.end_row(stripe))
+        (self.role() == self.geometry.k).then(|| self.end_row(coder, stripe))
     }
 
     /// A cell is whole, whose first `filled` bytes are the value's.
@@ -115,9 +116,9 @@ impl Rows {
         self.cells.push(cell);
     }
 
-    fn end_row(&mut self, stripe: Stripe) -> Row {
+    fn end_row(&mut self, coder: &Coder, stripe: Stripe) -> Row {
         let mut cells = std::mem::take(&mut self.cells);
-        cells.extend(parities(&self.protection, &cells));
+        cells.extend(parities(coder, &self.protection, &cells));
         self.row += 1;
         if self.row == stripe.rows {
             self.row = 0;
@@ -128,12 +129,12 @@ impl Rows {
 }
 
 /// The parity cells of a row.
-fn parities(protection: &Protection, data: &[Checked]) -> Vec<Checked> {
+fn parities(coder: &Coder, protection: &Protection, data: &[Checked]) -> Vec<Checked> {
     let (code, len) = (protection.code(), data.first().map_or(0, |cell| cell.bytes.len()));
     let sources: SmallVec<[&[u8]; 16]> = data.iter().map(|cell| &cell.bytes[..]).collect();
     let mut sums = vec![vec![0; len]; code.m()];
     let mut outputs: SmallVec<[&mut [u8]; 8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
-    code.encode(&sources, &mut outputs).expect("cells of one length, as many as the code has");
+    coder.encode(code, &sources, &mut outputs).expect("cells of one length, as many as the code has");
     drop(outputs);
     sums.into_iter().map(|sum| Checked::new(sum.into())).collect()
 }

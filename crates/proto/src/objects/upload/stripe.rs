@@ -375,6 +375,7 @@ mod tests {
             timing: Timing::default(),
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),
+            coder: codec::Coder::default(),
             rules: Rules::all(),
             store,
             budget: Budget::new(1 << 20),

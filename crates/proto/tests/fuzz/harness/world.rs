@@ -87,6 +87,7 @@ fn host(node: u16) -> Host {
         rules: Rules::all(),
         limits: Limits { index_part_bytes: 512, ..Limits::default() },
         graphs: proto::GraphSettings::default(),
+        coder: codec::Coder::default(),
         store,
         budget: Budget::new(MEMORY_BYTES),
         quotas: store::Quotas::new(1),

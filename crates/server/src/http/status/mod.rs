@@ -1,5 +1,6 @@
 //! What `/status` says, of a node and of a coordinator: plain data, made from snapshots.
 
+mod coding;
 mod coordinator;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::node::repair_meter::Reading;
 use crate::node::shared::Shared;
 use crate::node::snapshot::{LinkSnapshot, WorkerSnapshot};
 
+pub use coding::CodingStatus;
 pub use coordinator::{CoordinatorReport, GatheredReport, HeardNode};
 
 /// A node, as it sees itself.
@@ -65,6 +67,9 @@ pub struct NodeStatus {
     /// Where clients of single namespaces connect.
     #[serde(default)]
     pub bound: Vec<BoundListener>,
+    /// Who computes the codes of values in chunks, if not the processor alone.
+    #[serde(default)]
+    pub coding: Option<CodingStatus>,
     /// Workers.
     pub workers: u16,
     /// Client connections.
@@ -350,6 +355,7 @@ impl NodeStatus {
             coordinator_connected: shared.coordinator_connected.load(Ordering::Relaxed),
             etcd: shared.election.as_ref().map(Election::status),
             bound: shared.config.bound.clone(),
+            coding: CodingStatus::of(shared),
             workers: shared.config.workers,
             connections: shared.places.taken() as u64,
             items: sum(|worker| worker.host.items),
