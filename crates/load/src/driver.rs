@@ -4,20 +4,20 @@
 //! ready: the least that sockets cost. The clock is read once per batch; a request's time starts when it is handed to
 //! the kernel and ends when its answer has been read.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
+use crate::exchange::Exchange;
 use crate::keys::KeyFormat;
-use crate::protocol::{Answer, Decoded, Operation, Protocol};
+use crate::protocol::{Answer, Broken, Material, Pending, Protocol};
 use crate::socket::{Drained, Socket};
 use crate::source::Source;
 use crate::tally::Tally;
 use crate::targets::{self, Targets};
-use crate::values::{Values, Verdict};
+use crate::values::{Checking, Values, Verdict};
 
 /// How long a broken connection waits before it is opened again.
 const RECONNECT_AFTER: Duration = Duration::from_millis(20);
@@ -57,15 +57,6 @@ pub struct Plan {
     pub version: u64,
 }
 
-/// Whether values are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checking {
-    /// Every byte.
-    On,
-    /// Only that there is a value.
-    Off,
-}
-
 /// What a thread brings home.
 pub struct Outcome {
     /// The counts.
@@ -74,17 +65,11 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
-struct InFlight {
-    operation: Operation,
-    key: u32,
-    sent_ns: u64,
-}
-
 /// One connection and what it waits for.
 struct Lane {
     target: usize,
     socket: Option<Socket>,
-    in_flight: VecDeque<InFlight>,
+    exchange: Exchange,
     reconnect_at: u64,
 }
 
@@ -118,7 +103,7 @@ impl<'a> Driver<'a> {
         let lane = |&number: &usize| Lane {
             target: number % plan.targets.addresses.len(),
             socket: None,
-            in_flight: VecDeque::with_capacity(plan.depth),
+            exchange: Exchange::new(plan.protocol, plan.checking),
             reconnect_at: 0,
         };
         let lanes = plan.lanes.iter().map(lane).collect();
@@ -165,6 +150,7 @@ impl<'a> Driver<'a> {
             Stopping::Since(at) => at,
             Stopping::No => self.last_answer_ns,
         };
+        self.tally.nameless += self.lanes.iter().map(|lane| lane.exchange.nameless()).sum::<u64>();
         Ok(Outcome { tally: self.tally, elapsed: Duration::from_nanos(end_ns) })
     }
 
@@ -173,43 +159,35 @@ impl<'a> Driver<'a> {
     }
 
     fn is_finished(&self) -> bool {
-        self.source.is_exhausted() && self.lanes.iter().all(|lane| lane.in_flight.is_empty())
+        self.source.is_exhausted() && self.lanes.iter().all(|lane| lane.exchange.waiting() == 0)
     }
 
     /// A connection is ready.
     fn handle(&mut self, index: usize, readable: bool) {
         let result = if readable { self.receive(index) } else { Ok(self.now_ns()) };
-        match result.and_then(|now| self.send(index, now)) {
-            Ok(()) => {}
-            Err(error) => self.lose(index, &format!("connection: {}", error.kind())),
+        if let Err(broken) = result.and_then(|now| self.send(index, now)) {
+            self.lose(index, &broken.words());
         }
     }
 
     /// Reads all that is there. The time of the last read.
-    fn receive(&mut self, index: usize) -> io::Result<u64> {
-        let lane = &mut self.lanes[index];
+    fn receive(&mut self, index: usize) -> Result<u64, Broken> {
+        let Self { lanes, plan, tally, stopping, .. } = self;
+        let lane = &mut lanes[index];
         let Some(socket) = lane.socket.as_mut() else { return Ok(0) };
         loop {
             // Read until the kernel has no more: readiness is told once, not again for what was left.
             let drained = socket.fill()?;
             let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let mut taken = 0;
-            while let Some(first) = lane.in_flight.front() {
-                let len = match self.plan.protocol.decode(first.operation, socket.input()) {
-                    Decoded::More => break,
-                    Decoded::Malformed => return Err(io::ErrorKind::InvalidData.into()),
-                    Decoded::Done(answer, len) => {
-                        // What is answered after the end is read, so that the stream stays in step, and not counted.
-                        if self.stopping == Stopping::No {
-                            take_answer(&mut self.tally, &self.plan, first, answer, now);
-                            taken += 1;
-                        }
-                        len
-                    }
-                };
-                socket.take(len);
-                lane.in_flight.pop_front();
-            }
+            let mut heard = |pending: &Pending, answer: Answer<'_>| {
+                // What is answered after the end is read, so that the stream stays in step, and not counted.
+                if *stopping == Stopping::No {
+                    take_answer(tally, plan, pending, answer, now);
+                    taken += 1;
+                }
+            };
+            lane.exchange.receive(socket, &plan.values, &mut heard)?;
             if taken > 0 {
                 self.last_answer_ns = now;
                 self.done.fetch_add(taken, Ordering::Relaxed);
@@ -221,23 +199,23 @@ impl<'a> Driver<'a> {
     }
 
     /// Fills the connection up to its depth.
-    fn send(&mut self, index: usize, now: u64) -> io::Result<()> {
+    fn send(&mut self, index: usize, now: u64) -> Result<(), Broken> {
         let lane = &mut self.lanes[index];
         let Some(socket) = lane.socket.as_mut() else { return Ok(()) };
-        while lane.in_flight.len() < self.plan.depth {
+        while lane.exchange.waiting() < self.plan.depth && lane.exchange.has_credit() {
             let Some((operation, number)) = self.source.next(&self.plan.targets, lane.target) else { break };
             let key = self.plan.format.write(number);
-            match operation {
-                Operation::Get => self.plan.protocol.write_get(&mut socket.out, key),
-                Operation::Set => {
-                    self.plan.version += 1;
-                    let (values, version) = (&self.plan.values, self.plan.version);
-                    self.plan.protocol.write_set(&mut socket.out, key, values, number, version);
-                }
-            }
-            lane.in_flight.push_back(InFlight { operation, key: number, sent_ns: now });
+            self.plan.version += 1;
+            let of = Material {
+                values: &self.plan.values,
+                targets: &self.plan.targets,
+                version: self.plan.version,
+                timeout_ms: u32::try_from(self.plan.timeout.as_millis()).unwrap_or(u32::MAX),
+            };
+            let pending = Pending { operation, key: number, sent_ns: now };
+            lane.exchange.ask(&mut socket.out, key, pending, &of);
         }
-        socket.flush()
+        Ok(socket.flush()?)
     }
 
     /// Gives a connection up; what it waited for has failed.
@@ -246,11 +224,12 @@ impl<'a> Driver<'a> {
         let lane = &mut self.lanes[index];
         lane.socket = None;
         lane.reconnect_at = now + RECONNECT_AFTER.as_nanos() as u64;
+        let abandoned = lane.exchange.abandon();
         // A connection that waited for nothing has failed, too; otherwise each of its requests says so.
-        if lane.in_flight.is_empty() && self.stopping == Stopping::No {
+        if abandoned.is_empty() && self.stopping == Stopping::No {
             self.tally.failed(now, why);
         }
-        for request in lane.in_flight.drain(..) {
+        for request in abandoned {
             if self.stopping == Stopping::No {
                 self.tally.failed(now, why);
                 self.source.give_back(lane.target, request.key);
@@ -278,14 +257,14 @@ impl<'a> Driver<'a> {
             && now > at + DRAIN.as_nanos() as u64
         {
             // Whoever has not answered by now will not.
-            self.lanes.iter_mut().for_each(|lane| lane.in_flight.clear());
+            self.lanes.iter_mut().for_each(|lane| drop(lane.exchange.abandon()));
         }
     }
 
     /// Gives up on connections whose oldest request is too old.
     fn expire(&mut self, now: u64) {
         let limit = self.plan.timeout.as_nanos() as u64;
-        let is_late = |lane: &Lane| lane.in_flight.front().is_some_and(|first| now > first.sent_ns + limit);
+        let is_late = |lane: &Lane| lane.exchange.oldest_ns().is_some_and(|sent_ns| now > sent_ns + limit);
         let late: Vec<usize> = (0..self.lanes.len()).filter(|&index| is_late(&self.lanes[index])).collect();
         late.into_iter().for_each(|index| self.lose(index, "no answer in time"));
     }
@@ -293,7 +272,9 @@ impl<'a> Driver<'a> {
     /// A connection is lost, so nodes may be: asks for the map again where there is one.
     fn refresh_targets(&mut self) {
         let plan = &mut self.plan;
-        let Some(newer) = plan.targets.refreshed(&plan.source, &mut plan.format, plan.keys) else { return };
+        let listener = plan.protocol.listener();
+        let newer = plan.targets.refreshed(&plan.source, listener, &mut plan.format, plan.keys);
+        let Some(newer) = newer else { return };
         if newer.addresses != self.plan.targets.addresses {
             for (index, lane) in self.lanes.iter_mut().enumerate() {
                 let address = self.plan.targets.addresses[lane.target];
@@ -313,21 +294,25 @@ impl<'a> Driver<'a> {
             }
             let address = self.plan.targets.addresses[lane.target];
             match Socket::connect(address, self.poll.registry(), Token(index)) {
-                Ok(socket) => lane.socket = Some(socket),
+                Ok(mut socket) => {
+                    lane.exchange.greet(&mut socket.out);
+                    lane.socket = Some(socket);
+                }
                 Err(error) => self.tally.failed(now, &format!("connect: {}", error.kind())),
             }
         }
     }
 }
 
-fn take_answer(tally: &mut Tally, plan: &Plan, request: &InFlight, answer: Answer<'_>, now: u64) {
+fn take_answer(tally: &mut Tally, plan: &Plan, request: &Pending, answer: Answer<'_>, now: u64) {
     let latency_ns = now.saturating_sub(request.sent_ns);
     match answer {
         Answer::Refused(words) => return tally.failed(now, &String::from_utf8_lossy(words)),
         Answer::Miss => tally.misses += 1,
-        Answer::Hit(value) => {
-            tally.bytes += value.len() as u64;
-            if plan.checking == Checking::On && plan.values.check(value, request.key) == Verdict::Wrong {
+        Answer::Hit { len, bytes } => {
+            tally.bytes += len;
+            let is_wrong = |value: &[u8]| plan.values.check(value, request.key) == Verdict::Wrong;
+            if plan.checking == Checking::On && bytes.is_none_or(is_wrong) {
                 tally.wrong += 1;
             }
         }

@@ -1,8 +1,10 @@
-//! The two protocols that the same loop drives, so that peers are measured by the same client.
+//! What is asked of servers and what they answer, whichever protocol carries it.
 
-use client::reply::{Parsed, Reply, parse};
-use client::request;
+use std::io;
 
+use native::Reason;
+
+use crate::targets::{Listener, Targets};
 use crate::values::Values;
 
 /// What is asked of a server.
@@ -17,6 +19,15 @@ pub enum Operation {
 /// What a server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
+    /// Lines, answered in their order.
+    Text(Text),
+    /// Gestalt's native protocol.
+    Native(Naming),
+}
+
+/// Protocols of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
     /// memcached's text protocol.
     Memcached,
     /// RESP; each SET may be followed by `WAIT n 0`.
@@ -26,22 +37,36 @@ pub enum Protocol {
     },
 }
 
-/// What is at the start of a buffer.
+/// Whether writes have names, under which the servers do them once (docs/native-protocol.md, "Sessions").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decoded<'a> {
-    /// An answer and its length.
-    Done(Answer<'a>, usize),
-    /// Not all of it has arrived.
-    More,
-    /// Nonsense.
-    Malformed,
+pub enum Naming {
+    /// As those of the client `gestalt` have.
+    Named,
+    /// They have none: what names cost is seen beside the others.
+    Nameless,
+}
+
+impl Protocol {
+    /// Which of a node's listeners speaks it.
+    #[must_use]
+    pub fn listener(self) -> Listener {
+        match self {
+            Self::Text(_) => Listener::Memcached,
+            Self::Native(_) => Listener::Native,
+        }
+    }
 }
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// A read found this.
-    Hit(&'a [u8]),
+    /// A read found a value.
+    Hit {
+        /// Its length in bytes.
+        len: u64,
+        /// All of it; none if it came in pieces and nobody checks it.
+        bytes: Option<&'a [u8]>,
+    },
     /// A read found nothing.
     Miss,
     /// A write is done.
@@ -50,158 +75,57 @@ pub enum Answer<'a> {
     Refused(&'a [u8]),
 }
 
-impl Protocol {
-    /// Appends a read of `key`.
-    pub fn write_get(self, out: &mut Vec<u8>, key: &[u8]) {
+impl<'a> Answer<'a> {
+    /// A read found this.
+    #[must_use]
+    pub fn hit(value: &'a [u8]) -> Self {
+        Self::Hit { len: value.len() as u64, bytes: Some(value) }
+    }
+}
+
+/// A request whose answer is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pending {
+    pub operation: Operation,
+    pub key: u32,
+    /// When it was handed to the kernel.
+    pub sent_ns: u64,
+}
+
+/// What requests are made of.
+pub(crate) struct Material<'a> {
+    pub values: &'a Values,
+    pub targets: &'a Targets,
+    /// Of a value that is written.
+    pub version: u64,
+    /// The server need not begin a request any more when it has had it for so long.
+    pub timeout_ms: u32,
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The operating system says so.
+    Io(io::Error),
+    /// What came is nothing that a server may say.
+    Malformed,
+    /// The server has said so.
+    Closed(Reason),
+}
+
+impl Broken {
+    /// For the report: as few different ones as there are kinds.
+    pub(crate) fn words(&self) -> String {
         match self {
-            Self::Memcached => request::get(out, key),
-            Self::Redis { .. } => {
-                out.extend_from_slice(b"*2\r\n$3\r\nGET\r\n");
-                bulk(out, key);
-            }
-        }
-    }
-
-    /// Appends a write of `key`, whose number is `number`.
-    pub fn write_set(self, out: &mut Vec<u8>, key: &[u8], values: &Values, number: u32, version: u64) {
-        match self {
-            Self::Memcached => {
-                out.extend_from_slice(b"set ");
-                out.extend_from_slice(key);
-                out.extend_from_slice(b" 0 0 ");
-                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
-            }
-            Self::Redis { .. } => {
-                out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
-                bulk(out, key);
-                out.push(b'$');
-                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
-            }
-        }
-        out.extend_from_slice(b"\r\n");
-        values.write(out, number, version);
-        out.extend_from_slice(b"\r\n");
-        if let Self::Redis { wait: Some(replicas) } = self {
-            out.extend_from_slice(b"*3\r\n$4\r\nWAIT\r\n");
-            bulk(out, itoa::Buffer::new().format(replicas).as_bytes());
-            bulk(out, b"0");
-        }
-    }
-
-    /// Reads the answer to `operation`.
-    pub fn decode(self, operation: Operation, buffer: &[u8]) -> Decoded<'_> {
-        match self {
-            Self::Memcached => decode_memcached(buffer),
-            Self::Redis { wait } => {
-                decode_redis(buffer, if operation == Operation::Set { wait } else { None })
-            }
+            Self::Io(error) => format!("connection: {}", error.kind()),
+            Self::Malformed => "connection: invalid data".to_owned(),
+            Self::Closed(reason) => format!("closed by the server: {reason:?}"),
         }
     }
 }
 
-fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'$');
-    out.extend_from_slice(itoa::Buffer::new().format(bytes.len()).as_bytes());
-    out.extend_from_slice(b"\r\n");
-    out.extend_from_slice(bytes);
-    out.extend_from_slice(b"\r\n");
-}
-
-fn decode_memcached(buffer: &[u8]) -> Decoded<'_> {
-    match parse(buffer) {
-        Parsed::Complete(reply, len) => {
-            let answer = match reply {
-                Reply::Value { value, .. } => Answer::Hit(value),
-                Reply::Miss => Answer::Miss,
-                Reply::Stored => Answer::Stored,
-                Reply::ServerError(text) | Reply::ClientError(text) => Answer::Refused(text),
-                _ => Answer::Refused(b"an answer to another request"),
-            };
-            Decoded::Done(answer, len)
-        }
-        Parsed::Incomplete(_) => Decoded::More,
-        Parsed::Malformed(_) => Decoded::Malformed,
-    }
-}
-
-fn decode_redis(buffer: &[u8], wait: Option<u32>) -> Decoded<'_> {
-    let first = decode_resp(buffer);
-    let (Some(wait), Decoded::Done(Answer::Stored, len)) = (wait, first) else { return first };
-    // The write counts when the replicas have it, so both answers are one.
-    let Some(end) = memchr::memchr(b'\n', &buffer[len..]) else { return Decoded::More };
-    let line = buffer[len..len + end].trim_ascii_end();
-    let total = len + end + 1;
-    match line.strip_prefix(b":").and_then(number) {
-        Some(replicas) if replicas >= u64::from(wait) => Decoded::Done(Answer::Stored, total),
-        Some(_) => Decoded::Done(Answer::Refused(b"too few replicas"), total),
-        None => Decoded::Malformed,
-    }
-}
-
-/// One RESP value: simple string, error or bulk string.
-fn decode_resp(buffer: &[u8]) -> Decoded<'_> {
-    let Some(end) = memchr::memchr(b'\n', buffer) else { return Decoded::More };
-    let line = buffer[..end].trim_ascii_end();
-    let body = end + 1;
-    match (line.first(), line.get(1..).unwrap_or_default()) {
-        (Some(b'+'), _) => Decoded::Done(Answer::Stored, body),
-        (Some(b'-'), text) => Decoded::Done(Answer::Refused(text), body),
-        (Some(b'$'), b"-1") => Decoded::Done(Answer::Miss, body),
-        (Some(b'$'), digits) => {
-            let Some(len) = number(digits).and_then(|len| usize::try_from(len).ok()) else {
-                return Decoded::Malformed;
-            };
-            // A length that cannot be must not overflow: then the rest never comes, and the time-out says so.
-            let total = body.saturating_add(len).saturating_add(2);
-            if buffer.len() < total {
-                Decoded::More
-            } else {
-                Decoded::Done(Answer::Hit(&buffer[body..body + len]), total)
-            }
-        }
-        _ => Decoded::Malformed,
-    }
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::values::Lengths;
-
-    const WAITING: Protocol = Protocol::Redis { wait: Some(2) };
-
-    #[test]
-    fn a_waiting_set_is_one_answer() {
-        let decode = |bytes: &'static [u8]| WAITING.decode(Operation::Set, bytes);
-        assert_eq!(decode(b"+OK\r\n:2\r\n+"), Decoded::Done(Answer::Stored, 9));
-        assert_eq!(decode(b"+OK\r\n:"), Decoded::More);
-        assert_eq!(decode(b"+OK\r\n:1\r\n"), Decoded::Done(Answer::Refused(b"too few replicas"), 9));
-        assert_eq!(decode(b"-OOM\r\n"), Decoded::Done(Answer::Refused(b"OOM"), 6));
-    }
-
-    #[test]
-    fn bulk_strings_are_hits_and_nil_is_a_miss() {
-        let decode = |bytes: &'static [u8]| WAITING.decode(Operation::Get, bytes);
-        assert_eq!(decode(b"$3\r\na\r\n\r\n"), Decoded::Done(Answer::Hit(b"a\r\n"), 9));
-        assert_eq!(decode(b"$3\r\na\r\n"), Decoded::More);
-        assert_eq!(decode(b"$-1\r\n"), Decoded::Done(Answer::Miss, 5));
-        assert_eq!(decode(b"hm\r\n"), Decoded::Malformed);
-    }
-
-    #[test]
-    fn requests_have_their_protocols_form() {
-        let values = Values::new(Lengths::all(1));
-        let mut out = Vec::new();
-        WAITING.write_set(&mut out, b"key", &values, 1, 1);
-        let text = String::from_utf8_lossy(&out);
-        assert!(text.starts_with("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\n"));
-        assert!(text.ends_with("\r\n*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$1\r\n0\r\n"));
-        out.clear();
-        Protocol::Memcached.write_set(&mut out, b"key", &values, 1, 1);
-        assert!(out.starts_with(b"set key 0 0 1\r\n") && out.ends_with(b"\r\n"));
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }

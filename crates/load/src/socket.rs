@@ -44,6 +44,11 @@ impl Socket {
         &self.buffer[self.taken..self.filled]
     }
 
+    /// That, and what is to be sent.
+    pub fn both(&mut self) -> (&[u8], &mut Vec<u8>) {
+        (&self.buffer[self.taken..self.filled], &mut self.out)
+    }
+
     /// Takes `len` bytes of the input.
     pub fn take(&mut self, len: usize) {
         self.taken += len;

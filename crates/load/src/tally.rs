@@ -26,6 +26,8 @@ pub struct Tally {
     pub misses: u64,
     /// Reads whose bytes were wrong.
     pub wrong: u64,
+    /// Writes that should have had names and had none.
+    pub nameless: u64,
     /// Operations without an answer, or with a refusal, by its words.
     pub errors: BTreeMap<String, u64>,
     /// When all that was, if anybody wants to know.
@@ -42,6 +44,7 @@ impl Tally {
             bytes: 0,
             misses: 0,
             wrong: 0,
+            nameless: 0,
             errors: BTreeMap::new(),
             timeline: interval.map(Timeline::new),
         }
@@ -79,6 +82,7 @@ impl Tally {
         self.bytes += other.bytes;
         self.misses += other.misses;
         self.wrong += other.wrong;
+        self.nameless += other.nameless;
         if let (Some(own), Some(other)) = (&mut self.timeline, &other.timeline) {
             own.add(other);
         }

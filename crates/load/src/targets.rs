@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::Router;
-use types::{ClusterId, ClusterMap, KeyHash};
+use types::{ClusterId, ClusterMap, KeyHash, MemberId, NodeId, NodeInfo};
 
 use crate::keys::KeyFormat;
 
@@ -21,6 +21,24 @@ pub enum Source {
     AnyOfMap(SocketAddr),
 }
 
+/// Which address of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// That for memcached's protocols.
+    Memcached,
+    /// That for the native protocol.
+    Native,
+}
+
+/// Why there are no servers to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// There is no map, or nobody lives in it.
+    NoMap(String),
+    /// A node does not speak what is wanted.
+    NoListener(String),
+}
+
 /// The servers now, and the owner of each key.
 #[derive(Clone, Debug)]
 pub struct Targets {
@@ -28,6 +46,8 @@ pub struct Targets {
     pub addresses: Vec<SocketAddr>,
     /// By key number, an index into `addresses`; empty if any server will do.
     pub owners: Vec<u16>,
+    /// By key number, its data role; empty if nobody asks.
+    roles: Vec<MemberId>,
     /// Processes to be asked for their CPU time are found by these.
     pub process_addresses: Vec<SocketAddr>,
     /// Where a map can be had.
@@ -40,8 +60,13 @@ impl Targets {
     /// Asks the source; `format` and `keys` say which keys there are.
     ///
     /// # Errors
-    /// One line if the map cannot be had or names no live node.
-    pub fn resolve(source: &Source, format: &mut KeyFormat, keys: u32) -> Result<Self, String> {
+    /// If the map cannot be had, names no live node, or one without such a listener.
+    pub fn resolve(
+        source: &Source,
+        listener: Listener,
+        format: &mut KeyFormat,
+        keys: u32,
+    ) -> Result<Self, Unresolved> {
         match source {
             Source::Any(addresses) => Ok(Self::fixed(addresses, Vec::new())),
             Source::Sharded(addresses) if addresses.len() == 1 => Ok(Self::fixed(addresses, Vec::new())),
@@ -50,54 +75,119 @@ impl Targets {
                 let owner = |key: &[u8]| (KeyHash::of(ClusterId(0), key).0 % count) as u16;
                 Ok(Self::fixed(addresses, (0..keys).map(|number| owner(format.write(number))).collect()))
             }
-            Source::Map(http) => Self::routed(&fetch_map(&[*http])?, *http, format, keys),
-            Source::AnyOfMap(http) => Self::routed(&fetch_map(&[*http])?, *http, format, 0),
+            Source::Map(http) | Source::AnyOfMap(http) => {
+                let map = fetch_map(&[*http]).map_err(Unresolved::NoMap)?;
+                Self::routed(&map, source.routing(), *http, listener, (format, keys))
+            }
         }
     }
 
     /// Asks again, any node that has a map; none if the source has no map, or nobody answers.
-    pub fn refreshed(&self, source: &Source, format: &mut KeyFormat, keys: u32) -> Option<Self> {
-        let (http, keys) = match source {
-            Source::Map(http) => (*http, keys),
-            Source::AnyOfMap(http) => (*http, 0),
-            Source::Any(_) | Source::Sharded(_) => return None,
-        };
-        Self::routed(&fetch_map(&self.map_addresses).ok()?, http, format, keys).ok()
+    pub fn refreshed(
+        &self,
+        source: &Source,
+        listener: Listener,
+        format: &mut KeyFormat,
+        keys: u32,
+    ) -> Option<Self> {
+        let (Source::Map(http) | Source::AnyOfMap(http)) = source else { return None };
+        let map = fetch_map(&self.map_addresses).ok()?;
+        Self::routed(&map, source.routing(), *http, listener, (format, keys)).ok()
     }
 
     fn fixed(addresses: &[SocketAddr], owners: Vec<u16>) -> Self {
         Self {
             addresses: addresses.to_vec(),
             owners,
+            roles: Vec::new(),
             process_addresses: addresses.to_vec(),
             map_addresses: Vec::new(),
         }
     }
 
-    fn routed(map: &ClusterMap, http: SocketAddr, format: &mut KeyFormat, keys: u32) -> Result<Self, String> {
-        let addresses: Vec<_> =
-            map.nodes.iter().filter(|node| node.alive).map(|node| node.memcached).collect();
-        if addresses.is_empty() {
-            return Err("the map names no live node: see `gestalt status`".to_owned());
-        }
-        let count = addresses.len();
-        let owner = |number: u32| {
+    fn routed(
+        map: &ClusterMap,
+        routing: Routing,
+        http: SocketAddr,
+        listener: Listener,
+        (format, keys): (&mut KeyFormat, u32),
+    ) -> Result<Self, Unresolved> {
+        let nodes = listening(map, listener)?;
+        let count = nodes.len();
+        let (mut owners, mut roles) = (Vec::new(), Vec::new());
+        for number in 0..keys {
             let location = Router::locate_in(map, format.write(number));
-            let at = addresses.iter().position(|&address| Some(address) == location.address);
-            // A slot without a primary: any node forwards, or says why not.
-            at.unwrap_or(number as usize % count) as u16
-        };
-        let owners = (0..keys).map(owner).collect();
+            if routing == Routing::ToPrimaries {
+                let primary = location.primary.map(|host| host.node);
+                let at = nodes.iter().position(|(node, _)| Some(*node) == primary);
+                // A slot without a primary: any node forwards, or says why not.
+                owners.push(at.unwrap_or(number as usize % count) as u16);
+            }
+            if listener == Listener::Native {
+                roles.push(location.member);
+            }
+        }
+        let addresses: Vec<SocketAddr> = nodes.into_iter().map(|(_, address)| address).collect();
         let process_addresses = addresses.iter().copied().chain([http]).collect();
         let nodes = map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
         let map_addresses = [http].into_iter().chain(nodes).collect();
-        Ok(Self { addresses, owners, process_addresses, map_addresses })
+        Ok(Self { addresses, owners, roles, process_addresses, map_addresses })
+    }
+
+    /// One server, which has all keys under one data role.
+    #[cfg(test)]
+    pub(crate) fn of_one_role(address: SocketAddr, keys: u32) -> Self {
+        let role = MemberId { group: types::GroupId(0), role: types::RoleIndex(0) };
+        Self { roles: vec![role; keys as usize], ..Self::fixed(&[address], Vec::new()) }
     }
 
     /// Whether `key` may be asked of server `target`.
     pub fn owns(&self, target: usize, key: u32) -> bool {
         self.owners.get(key as usize).is_none_or(|&owner| usize::from(owner) == target)
     }
+
+    /// The data role of `key`, where a map says that and somebody asks.
+    pub fn role_of(&self, key: u32) -> Option<MemberId> {
+        self.roles.get(key as usize).copied()
+    }
+}
+
+/// What a map is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Routing {
+    ToPrimaries,
+    ToAny,
+}
+
+impl Source {
+    fn routing(&self) -> Routing {
+        match self {
+            Self::Map(_) | Self::Sharded(_) => Routing::ToPrimaries,
+            Self::AnyOfMap(_) | Self::Any(_) => Routing::ToAny,
+        }
+    }
+}
+
+/// The nodes that live, and where each of them listens.
+fn listening(map: &ClusterMap, listener: Listener) -> Result<Vec<(NodeId, SocketAddr)>, Unresolved> {
+    let alive = || map.nodes.iter().filter(|node| node.alive);
+    if alive().next().is_none() {
+        return Err(Unresolved::NoMap("the map names no live node: see `gestalt status`".to_owned()));
+    }
+    let address = |node: &NodeInfo| {
+        let id = node.host.node;
+        let address = match listener {
+            Listener::Memcached => Some(node.memcached),
+            Listener::Native => node.native,
+        };
+        address.map(|address| (id, address)).ok_or_else(|| {
+            Unresolved::NoListener(format!(
+                "node {} does not speak the native protocol: start it with --native ADDR, or leave out --protocol native",
+                id.0
+            ))
+        })
+    };
+    alive().map(address).collect()
 }
 
 fn fetch_map(sources: &[SocketAddr]) -> Result<ClusterMap, String> {
@@ -113,11 +203,16 @@ fn fetch_map(sources: &[SocketAddr]) -> Result<ClusterMap, String> {
 mod tests {
     use super::*;
 
+    fn resolved(addresses: Vec<SocketAddr>, keys: u32) -> Result<Targets, Unresolved> {
+        let source = Source::Sharded(addresses);
+        Targets::resolve(&source, Listener::Memcached, &mut KeyFormat::new(24), keys)
+    }
+
     #[test]
     fn sharding_gives_every_server_its_part() {
         let addresses: Vec<SocketAddr> =
             (1..=3).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect();
-        let targets = Targets::resolve(&Source::Sharded(addresses), &mut KeyFormat::new(24), 3000).unwrap();
+        let targets = resolved(addresses, 3000).unwrap();
         for target in 0..3 {
             let owned = (0..3000).filter(|&key| targets.owns(target, key)).count();
             assert!((900..1100).contains(&owned), "{owned}");
@@ -127,7 +222,7 @@ mod tests {
     #[test]
     fn one_server_owns_everything() {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let targets = Targets::resolve(&Source::Sharded(vec![address]), &mut KeyFormat::new(24), 10).unwrap();
+        let targets = resolved(vec![address], 10).unwrap();
         assert!(targets.owners.is_empty() && targets.owns(0, 9));
     }
 }

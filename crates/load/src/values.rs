@@ -3,6 +3,8 @@
 //! A value is its key's number, a version, and a window of one random block that both of them choose. Writing one and
 //! checking one are a copy and a comparison, cheap enough not to show in the figures.
 
+use std::ops::Range;
+
 use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 
@@ -68,6 +70,15 @@ pub struct Values {
     block: Vec<u8>,
 }
 
+/// Whether values are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checking {
+    /// Every byte.
+    On,
+    /// Only that there is a value.
+    Off,
+}
+
 /// What a check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -92,14 +103,20 @@ impl Values {
 
     /// Appends the value of `key` at `version`. Values too short for a header depend on the key alone.
     pub fn write(&self, out: &mut Vec<u8>, key: u32, version: u64) {
+        self.write_part(out, key, version, 0..self.len_of(key));
+    }
+
+    /// Appends bytes `part` of that value, which must be bytes of it.
+    pub fn write_part(&self, out: &mut Vec<u8>, key: u32, version: u64, part: Range<usize>) {
         let len = self.len_of(key);
         if len < HEADER_BYTES {
-            out.extend_from_slice(self.window(key, 0, len));
-            return;
+            return out.extend_from_slice(&self.window(key, 0, len)[part]);
         }
-        out.extend_from_slice(&u64::from(key).to_le_bytes());
-        out.extend_from_slice(&version.to_le_bytes());
-        out.extend_from_slice(self.window(key, version, len - HEADER_BYTES));
+        let header = header(key, version);
+        let split = part.end.min(HEADER_BYTES);
+        out.extend_from_slice(&header[part.start.min(split)..split]);
+        let body = part.start.max(HEADER_BYTES) - HEADER_BYTES..part.end.max(HEADER_BYTES) - HEADER_BYTES;
+        out.extend_from_slice(&self.window(key, version, len - HEADER_BYTES)[body]);
     }
 
     /// Whether `value` is one that `write` makes for `key`.
@@ -121,6 +138,13 @@ impl Values {
         let start = (mix(u64::from(key) ^ mix(version)) % WINDOW_STARTS) as usize;
         &self.block[start..start + len]
     }
+}
+
+fn header(key: u32, version: u64) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&u64::from(key).to_le_bytes());
+    header[8..].copy_from_slice(&version.to_le_bytes());
+    header
 }
 
 /// The finalizer of splitmix64: every input bit changes every output bit with probability one half.
@@ -150,6 +174,20 @@ mod tests {
                 value[at] ^= 1;
             }
             assert_eq!(values.check(&value[..len - 1], 77), Verdict::Wrong);
+        }
+    }
+
+    #[test]
+    fn parts_are_those_of_the_whole() {
+        for len in [3, 16, 40] {
+            let values = Values::new(Lengths::all(len));
+            let mut whole = Vec::new();
+            values.write(&mut whole, 77, 3);
+            for (from, to) in (0..=len).flat_map(|from| (from..=len).map(move |to| (from, to))) {
+                let mut part = Vec::new();
+                values.write_part(&mut part, 77, 3, from..to);
+                assert_eq!(part, whole[from..to], "{from}..{to} of {len}");
+            }
         }
     }
 

@@ -33,7 +33,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("gestalt", &["client-core", "native", "types"]),
     ("gestalt-c", &["gestalt"]),
     ("client", &["faces", "types"]),
-    ("load", &["client", "types"]),
+    ("load", &["client", "native", "types"]),
     ("server", &["cluster", "codec", "etcd", "faces", "graph", "native", "proto", "store", "types", "wire"]),
     (
         "cli",
@@ -59,7 +59,10 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("processes", &["rng", "types"]),
     ("history", &["client", "faces", "processes", "rng", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
-    ("measure", &["client", "cluster", "codec", "graph", "history", "processes", "proto", "types", "wire"]),
+    (
+        "measure",
+        &["client", "cluster", "codec", "gestalt", "graph", "history", "processes", "proto", "types", "wire"],
+    ),
     ("hot-paths", &["codec", "proto", "rng", "server", "store", "types", "wire"]),
     ("e2e", &[]),
 ];

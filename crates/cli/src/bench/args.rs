@@ -15,6 +15,7 @@ Examples:
   gestalt bench load a b c                                  the cluster that `gestalt local` started
   gestalt bench load c --server 127.0.0.1:11211             a stock memcached
   gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
+  gestalt bench load a --protocol native --depth 16         the same cluster over its own protocol
   gestalt bench load a --keys 300 --value-size 64KiB:0.9,1MiB:0.09,64MiB:0.01 --clients 4 --verify
   gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json
 
@@ -37,9 +38,12 @@ pub struct BenchArgs {
     /// Spread requests over all nodes, whichever holds the key
     #[arg(long)]
     pub any_node: bool,
-    /// What the servers speak
+    /// What the servers speak; native is Gestalt's own, on the nodes' ports of --native
     #[arg(long, value_enum, default_value_t = Dialect::Memcached)]
     pub protocol: Dialect,
+    /// With --protocol native: writes have no names under which they are done once
+    #[arg(long)]
+    pub nameless: bool,
     /// With --protocol redis: follow each SET by WAIT N 0 and count it done once both are answered
     #[arg(long, value_name = "N")]
     pub wait: Option<u32>,
@@ -55,7 +59,7 @@ pub struct BenchArgs {
     /// Connections in all, dealt to the servers in turn
     #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub clients: u16,
-    /// Requests in flight on each connection
+    /// Requests in flight on each connection; with --protocol native no more than the server gives credits for
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub depth: u16,
     /// Threads that share the connections
@@ -138,4 +142,6 @@ pub enum Dialect {
     Memcached,
     /// RESP.
     Redis,
+    /// Gestalt's native protocol.
+    Native,
 }

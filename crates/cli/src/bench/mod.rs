@@ -12,14 +12,14 @@ use client::{FailureCode, MAX_PAYLOAD_BYTES};
 
 pub use args::BenchArgs;
 use args::{Dialect, Workload};
-use load::driver::{Checking, Driver, Outcome, Plan};
+use load::driver::{Driver, Outcome, Plan};
 use load::keys::{KeyFormat, Popularity};
-use load::protocol::Protocol;
+use load::protocol::{Naming, Protocol, Text};
 use load::source::Source;
 use load::tally::Tally;
-use load::targets::{self, Targets};
+use load::targets::{self, Targets, Unresolved};
 use load::timeline;
-use load::values::{Lengths, Values};
+use load::values::{Checking, Lengths, Values};
 use report::{Cpu, Report};
 
 use crate::exit::Exit;
@@ -59,6 +59,14 @@ fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
     }
     if args.protocol == Dialect::Redis && args.server.is_empty() {
         return Err(Exit::usage("--protocol redis needs --server ADDR: only Gestalt has a map"));
+    }
+    if args.protocol == Dialect::Native && !args.server.is_empty() {
+        return Err(Exit::usage(
+            "--protocol native goes by the cluster's map: name a node or the coordinator with --http instead of --server",
+        ));
+    }
+    if args.nameless && args.protocol != Dialect::Native {
+        return Err(Exit::usage("--nameless is about names of the native protocol: add --protocol native"));
     }
     if let Some(interval) = args.interval {
         let most = timeline::MAX_SLICES as u128;
@@ -143,7 +151,8 @@ fn run_workload(
 ) -> Result<Report, Exit> {
     let mut format = KeyFormat::new(args.key_size);
     // Anew for every workload: roles may have moved since the last one.
-    let targets = Targets::resolve(source, &mut format, args.keys).map_err(Exit::Unreachable)?;
+    let listener = protocol(args).listener();
+    let targets = Targets::resolve(source, listener, &mut format, args.keys).map_err(unresolved)?;
     let pids = if args.pids.is_empty() {
         process::listening_on(&targets.process_addresses)
     } else {
@@ -162,6 +171,22 @@ fn run_workload(
     Ok(Report::new(args, workload, &tally, began, elapsed, &cpu))
 }
 
+fn unresolved(reason: Unresolved) -> Exit {
+    match reason {
+        Unresolved::NoMap(text) => Exit::Unreachable(text),
+        Unresolved::NoListener(text) => Exit::Usage(text),
+    }
+}
+
+fn protocol(args: &BenchArgs) -> Protocol {
+    match args.protocol {
+        Dialect::Memcached => Protocol::Text(Text::Memcached),
+        Dialect::Redis => Protocol::Text(Text::Redis { wait: args.wait }),
+        Dialect::Native if args.nameless => Protocol::Native(Naming::Nameless),
+        Dialect::Native => Protocol::Native(Naming::Named),
+    }
+}
+
 fn cpu_now(pids: &[u32]) -> (Duration, Duration) {
     (process::cpu_time_of_all(pids), process::cpu_time(std::process::id()).unwrap_or_default())
 }
@@ -176,10 +201,7 @@ fn plan(
 ) -> Plan {
     let endless = workload == Workload::Load || args.ops.is_some();
     Plan {
-        protocol: match args.protocol {
-            Dialect::Memcached => Protocol::Memcached,
-            Dialect::Redis => Protocol::Redis { wait: args.wait },
-        },
+        protocol: protocol(args),
         targets,
         source,
         format,

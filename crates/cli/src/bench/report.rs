@@ -8,7 +8,7 @@ use load::tally::Tally;
 use load::timeline::{Stretch, Timeline};
 use serde::Serialize;
 
-use super::args::{BenchArgs, Workload};
+use super::args::{BenchArgs, Dialect, Workload};
 use crate::output::Table;
 use crate::value_sizes::ValueSize;
 
@@ -39,6 +39,9 @@ pub struct Report {
     pub misses: u64,
     /// Reads whose bytes were wrong; 0 if they were not checked.
     pub wrong_values: u64,
+    /// Writes of the native protocol that had no names though they should have: those before a session was there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nameless_writes: Option<u64>,
     /// Failures by kind.
     pub errors: BTreeMap<String, u64>,
     /// Of all operations.
@@ -122,6 +125,7 @@ impl Report {
             megabytes_per_second: if seconds > 0.0 { tally.bytes as f64 / 1e6 / seconds } else { 0.0 },
             misses: tally.misses,
             wrong_values: tally.wrong,
+            nameless_writes: (args.protocol == Dialect::Native && !args.nameless).then_some(tally.nameless),
             errors: tally.errors.clone(),
             latency_us: Latency::of(&tally.all()),
             get_latency_us: Latency::of(&tally.gets),

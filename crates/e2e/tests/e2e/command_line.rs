@@ -8,6 +8,7 @@ use processes::binary::binary;
 use processes::local_cluster::{LocalCluster, Options};
 use processes::ports::free_run;
 use serde_json::Value;
+use types::NodeId;
 
 use crate::support;
 
@@ -103,6 +104,9 @@ fn bench_verifies_what_it_loaded() {
         &["--any-node"],
         &["--zipf", "0.99", "--depth", "8"],
         &["--threads", "2", "--value-size", "5"],
+        &["--protocol", "native"],
+        &["--protocol", "native", "--threads", "2", "--depth", "16", "--any-node"],
+        &["--protocol", "native", "--nameless", "--value-size", "5"],
     ] {
         let (code, out) = run(&cluster, &[&args, more].concat());
         assert_eq!(code, 0);
@@ -116,6 +120,38 @@ fn bench_verifies_what_it_loaded() {
             assert!(report["latency_us"]["p99"].as_f64().unwrap() > 0.0);
         }
     }
+}
+
+#[test]
+fn bench_moves_values_of_all_lengths_over_the_native_protocol() {
+    let cluster = cluster();
+    let sizes = "1B:0.4,65536B:0.3,65537B:0.1,200KiB:0.1,1536KiB:0.1";
+    let args = ["bench", "load", "a", "--keys", "200", "--ops", "600", "--clients", "4", "--depth", "4"];
+    let more = ["--value-size", sizes, "--protocol", "native", "--verify", "-o", "json"];
+    let (code, out) = run(&cluster, &[&args[..], &more].concat());
+    let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, reports.len()), (0, 2), "{out}");
+    assert_eq!(
+        (reports[0]["operations"].as_u64(), reports[1]["operations"].as_u64()),
+        (Some(200), Some(600))
+    );
+    // All but those before there was a session for their data role have names.
+    let nameless = reports[1]["nameless_writes"].as_u64().unwrap();
+    assert!((1..300).contains(&nameless), "{out}");
+}
+
+#[test]
+fn bench_says_which_node_does_not_speak_the_native_protocol() {
+    let cluster = cluster();
+    let joined = cluster.join(9, "64MiB").expect("one more node");
+    support::eventually("in the map", || {
+        cluster.map().unwrap().node(NodeId(9)).is_some_and(|node| node.alive && node.native.is_none())
+    });
+    let (status, _, said) =
+        cluster.gestalt(&["bench", "c", "--keys", "10", "--protocol", "native", "--http", "{http}"]).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("node 9 does not speak the native protocol: start it with --native"), "{said}");
+    drop(joined);
 }
 
 #[test]
