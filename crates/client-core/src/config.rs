@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use types::Name;
 
+use crate::rules::Rules;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -19,10 +21,14 @@ pub struct Config {
     pub pause_us: u64,
     /// Whether writes are made under sessions, so that they are done once though they are sent again.
     pub sessions: bool,
+    /// For so long nobody asks for a session again where there was none to be had, in microseconds.
+    pub no_session_us: u64,
     /// Most requests that have not come to their end.
     pub max_requests: usize,
     /// Most bytes of one value that have been asked for and not been taken by the caller.
     pub window: u32,
+    /// The rules that are kept: all of them, but in tests of what each prevents.
+    pub rules: Rules,
 }
 
 impl Default for Config {
@@ -34,8 +40,10 @@ impl Default for Config {
             connect_us: 1_000_000,
             pause_us: 10_000,
             sessions: true,
+            no_session_us: 1_000_000,
             max_requests: 65_536,
             window: 1 << 20,
+            rules: Rules::all(),
         }
     }
 }

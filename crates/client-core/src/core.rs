@@ -56,6 +56,7 @@ impl Core {
     pub fn new(config: Config) -> Self {
         Self {
             nodes: Nodes::new(config.seeds.clone()),
+            sessions: Sessions::new(config.no_session_us, config.rules),
             config,
             requests: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -63,7 +64,6 @@ impl Core {
             deadlines: BTreeSet::new(),
             parked: BTreeSet::new(),
             homeless: BTreeSet::new(),
-            sessions: Sessions::default(),
             actions: VecDeque::new(),
             events: VecDeque::new(),
             last_request: 0,
@@ -213,7 +213,12 @@ impl Core {
         });
         let first = |set: &BTreeSet<(Time, RequestId)>| set.first().map(|(time, _)| *time);
         let homeless = (!self.homeless.is_empty()).then(|| self.nodes.next_try(now)).flatten();
-        [first(&self.deadlines), first(&self.parked), homeless].into_iter().flatten().chain(opening).min()
+        let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
+        [first(&self.deadlines).filter(|_| hold), first(&self.parked), homeless]
+            .into_iter()
+            .flatten()
+            .chain(opening)
+            .min()
     }
 }
 
@@ -260,7 +265,7 @@ impl Core {
             if request.place.is_none_or(|place| place.conn != conn) {
                 continue;
             }
-            match request.fate(|place| connection.has_left(place)) {
+            match request.fate(self.config.rules, |place| connection.has_left(place)) {
                 Fate::Again => self.send_again(now, *id, 0),
                 Fate::Nothing => self.finish(*id, Err(Error::Unreachable)),
                 Fate::Unknown => self.finish(*id, Err(Error::Unknown)),
@@ -270,7 +275,10 @@ impl Core {
 
     /// Time has passed.
     pub fn tick(&mut self, now: Time) {
-        while let Some(entry @ (_, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now) {
+        let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
+        while hold
+            && let Some(entry @ (_, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now)
+        {
             self.deadlines.remove(&entry);
             let error = self.requests.get(&id).map_or(Error::TimedOut, timed_out);
             self.give_up(id, error);
@@ -299,7 +307,9 @@ fn timed_out(request: &Request) -> Error {
 /// Messages.
 impl Core {
     fn hear(&mut self, now: Time, conn: ConnId, message: FromServer) {
+        let hears_of_maps = self.config.rules.hears_of_maps(self.nodes.map().is_some());
         match message {
+            FromServer::Map(..) | FromServer::Changes(_) if !hears_of_maps => {}
             FromServer::Welcome(welcome) => self.welcomed(now, conn, welcome),
             FromServer::Closing(_, closing) => {
                 // Whoever has broken a rule does not do so again at once.
@@ -449,7 +459,8 @@ impl Core {
             return self.parked.extend(held.into_iter().map(|id| (AT_ONCE, id)));
         }
         // Under its name it may be asked again what became of it.
-        let may_repeat = code.may_repeat() || code == Code::Unknown && request.name.is_some();
+        let asks_again = self.config.rules.asks_again_what_may_be_done(request.name.is_some());
+        let may_repeat = code.may_repeat() || code == Code::Unknown && asks_again;
         if may_repeat && request.can_restart() {
             let pause = self.config.pause_us << request.attempts.min(DOUBLINGS);
             return self.send_again(now, id, pause);
@@ -541,7 +552,7 @@ impl Core {
             return *conn;
         }
         self.last_connection += 1;
-        let conn = ConnId(self.last_connection);
+        let conn = self.config.rules.connection(ConnId(self.last_connection), address.port());
         self.connections.insert(conn, Connection::new(address, now));
         self.by_address.insert(address, conn);
         self.actions.push_back(Action::Connect(conn, address));
@@ -611,7 +622,7 @@ impl Core {
 
     fn send_again(&mut self, now: Time, id: RequestId, pause_us: u64) {
         let Some(request) = self.requests.get_mut(&id) else { return };
-        request.restart();
+        request.restart(self.config.rules);
         if pause_us == 0 {
             self.route(now, id);
         } else {

@@ -12,6 +12,7 @@
 //! | `request` | one request: what it asks, how far it is, what may be done when it fails |
 //! | `nodes` | where nodes are, and which of them not to try now |
 //! | `sessions` | names under which writes are done once |
+//! | `rules` | which rules a test can leave out, and what each prevents |
 //!
 //! A request is asked again where it is known to have changed nothing (the server has said so, its frame had not left, its value had not
 //! left as a whole, or it only reads), or under its name, under which it is done once. What is read on from another node has the same version, or is an error. All queues have bounds.
@@ -24,6 +25,7 @@ mod event;
 mod nodes;
 mod operation;
 mod request;
+mod rules;
 mod sessions;
 
 pub use config::Config;
@@ -32,3 +34,4 @@ pub use core::Core;
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};
 pub use operation::{Body, Op, Operation};
+pub use rules::{Bug, Rules};

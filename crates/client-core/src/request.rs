@@ -9,6 +9,7 @@ use types::{NamespaceId, Once, Time};
 
 use crate::event::ConnId;
 use crate::operation::{Body, Op};
+use crate::rules::Rules;
 use crate::sessions::WriteName;
 
 /// Fed bytes that wait to be sent below which more are asked for.
@@ -132,13 +133,13 @@ impl Request {
     }
 
     /// What may be done when its connection was lost, of which `has_left` says what had left.
-    pub(crate) fn fate(&self, has_left: impl Fn(u64) -> bool) -> Fate {
+    pub(crate) fn fate(&self, rules: Rules, has_left: impl Fn(u64) -> bool) -> Fate {
         let had_left = self.place.and_then(|place| place.sent).is_some_and(|(_, start)| has_left(start));
         if !had_left || self.op.only_reads() {
             return self.restartable();
         }
         // It is done once, however often it comes.
-        if self.name.is_some() && self.can_restart() {
+        if rules.asks_again_what_may_be_done(self.name.is_some()) && self.can_restart() {
             return Fate::Again;
         }
         match &self.upload {
@@ -170,9 +171,10 @@ impl Request {
     }
 
     /// It is sent again from its beginning.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self, rules: Rules) {
         if let Some(name) = &mut self.name {
-            name.once.again |= self.place.is_some_and(|place| place.sent.is_some());
+            let was_sent = self.place.is_some_and(|place| place.sent.is_some());
+            name.once.again |= rules.says_that_it_comes_again(was_sent);
         }
         self.place = None;
         self.attempts += 1;

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use types::{ClientSession, ClusterId, MAX_BEHIND, Once, PoolId, Time};
 
 use crate::event::RequestId;
-
-/// For so long nobody asks again for what was refused.
-const PAUSE_US: u64 = 1_000_000;
+use crate::rules::Rules;
 
 /// A data role: which one of a pool of a cluster.
 pub(crate) type RoleId = (ClusterId, PoolId, usize);
@@ -36,9 +34,12 @@ pub(crate) enum Naming {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sessions {
     all: BTreeMap<RoleId, Session>,
+    /// For so long nobody asks again for what was refused.
+    pause_us: u64,
+    rules: Rules,
 }
 
 #[derive(Debug)]
@@ -63,9 +64,9 @@ struct Open {
 }
 
 impl Open {
-    fn name(&mut self) -> Option<Once> {
+    fn name(&mut self, rules: Rules) -> Option<Once> {
         let sequence = self.newest.checked_add(1)?;
-        let floor = self.unfinished.first().copied().unwrap_or(sequence);
+        let floor = rules.floor(self.unfinished.first().copied().unwrap_or(sequence), sequence);
         let behind = u16::try_from(sequence - floor).ok().filter(|behind| *behind <= MAX_BEHIND)?;
         self.newest = sequence;
         self.unfinished.insert(sequence);
@@ -74,11 +75,15 @@ impl Open {
 }
 
 impl Sessions {
+    pub(crate) fn new(pause_us: u64, rules: Rules) -> Self {
+        Self { all: BTreeMap::new(), pause_us, rules }
+    }
+
     /// A write at `role` needs a name.
     pub(crate) fn name(&mut self, now: Time, role: RoleId, request: RequestId) -> Naming {
         match self.all.get_mut(&role) {
             Some(Session::Refused) => {
-                self.all.insert(role, Session::Shunned(now + PAUSE_US));
+                self.all.insert(role, Session::Shunned(now + self.pause_us));
                 Naming::Nameless
             }
             Some(Session::Shunned(until)) if *until > now => Naming::Nameless,
@@ -90,7 +95,7 @@ impl Sessions {
                 waiting.push_back(request);
                 Naming::Waits
             }
-            Some(Session::Open(open)) => match open.name() {
+            Some(Session::Open(open)) => match open.name(self.rules) {
                 Some(once) => Naming::Named(WriteName { role, once }),
                 None => {
                     open.held.push_back(request);
@@ -148,9 +153,10 @@ impl Sessions {
 
     /// The session of this name is not there any more: those that wait for names of it.
     pub(crate) fn drop_session(&mut self, name: &WriteName) -> VecDeque<RequestId> {
+        // Another one may have begun since, or be on its way.
         let is_it =
             matches!(self.all.get(&name.role), Some(Session::Open(open)) if open.id == name.once.session);
-        match self.all.remove(&name.role).filter(|_| is_it) {
+        match is_it.then(|| self.all.remove(&name.role)).flatten() {
             Some(Session::Open(open)) => open.held,
             _ => VecDeque::new(),
         }
@@ -163,9 +169,10 @@ mod tests {
 
     const ROLE: RoleId = (ClusterId(1), PoolId(0), 2);
     const NOW: Time = Time(5);
+    const PAUSE_US: u64 = 1_000;
 
     fn open() -> Sessions {
-        let mut sessions = Sessions::default();
+        let mut sessions = Sessions::new(PAUSE_US, Rules::all());
         assert_eq!(sessions.name(NOW, ROLE, RequestId(1)), Naming::Asks);
         assert_eq!(sessions.name(NOW, ROLE, RequestId(2)), Naming::Waits);
         sessions.asked_by(ROLE, RequestId(9));
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn where_no_session_is_to_be_had_writes_have_no_names_for_a_while() {
-        let mut sessions = Sessions::default();
+        let mut sessions = Sessions::new(PAUSE_US, Rules::all());
         assert_eq!(sessions.name(NOW, ROLE, RequestId(1)), Naming::Asks);
         assert_eq!(sessions.settle(ROLE, None), [RequestId(1)]);
         assert_eq!(sessions.name(NOW, ROLE, RequestId(1)), Naming::Nameless);
@@ -220,5 +227,19 @@ mod tests {
         sessions.drop_session(&name);
         assert_eq!(sessions.name(NOW, ROLE, RequestId(1)), Naming::Asks);
         assert_eq!(sessions.end(&name), None, "it is of another session");
+    }
+
+    #[test]
+    fn a_session_that_was_gone_before_does_not_take_the_next_one_with_it() {
+        let mut sessions = open();
+        let (name, late) = (named(&mut sessions, 1), named(&mut sessions, 2));
+        sessions.drop_session(&name);
+        assert_eq!(sessions.name(NOW, ROLE, RequestId(1)), Naming::Asks);
+        sessions.asked_by(ROLE, RequestId(10));
+        assert!(sessions.drop_session(&late).is_empty());
+        assert_eq!(sessions.asked_for_by(RequestId(10)), Some(ROLE), "those who wait for it still do");
+        sessions.settle(ROLE, Some(ClientSession(78)));
+        sessions.drop_session(&late);
+        assert_eq!(named(&mut sessions, 1).once.session, ClientSession(78));
     }
 }

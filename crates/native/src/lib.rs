@@ -5,16 +5,19 @@
 
 mod answer;
 mod closing;
+mod dialogue;
 mod fields;
 mod frame;
 mod hello;
 mod map;
 mod message;
+mod operation;
 mod outcome;
 mod request;
 
 pub use answer::{About, Answer, Code, Layout, MAX_SPANS, Meta, Places, Span, Value};
 pub use closing::{Closing, Reason};
+pub use dialogue::{Breach, Dialogue, Heard, MAX_REQUEST_ID};
 pub use fields::Malformed;
 pub use frame::{
     Decoder, Frame, HEADER_BYTES, Header, Kind, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_PIECE_BYTES,

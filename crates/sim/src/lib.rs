@@ -8,6 +8,7 @@
 //! - `stage`: what all share: virtual time with the queue of events, random numbers, and the book with trace and digest.
 //! - `cluster`: nodes with their hosts, coordinators, and what these have recorded. `network`: what is under way between them.
 //! - `nemesis`: what goes wrong and how much of it can be borne, as data.
+//! - `natives`: clients that are the real cores of the native protocol, and the bytes between them and nodes.
 //! - `clients`, [`oracle`]: who calls, and what clients may be told. `shadow`: what members may send. `checks`: what members must
 //!   hold in memory, by decoding it.
 //! - [`World`]: who hears of which event; it knows nothing of what is right.
@@ -20,6 +21,7 @@ mod stage;
 mod checks;
 mod clients;
 mod cluster;
+mod natives;
 mod nemesis;
 mod network;
 mod options;
@@ -30,7 +32,9 @@ pub mod story;
 mod world;
 
 pub use cluster::process::Life;
-pub use options::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Sizes, Succession, Verb};
+pub use options::{
+    Batching, FaultKind, Faults, Focus, Memory, NativeClients, Network, Options, Sizes, Succession, Verb,
+};
 pub use run::{run, run_traced};
 pub use stage::brief::Digest;
 pub use stage::clock::WallClocks;

@@ -128,7 +128,7 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     check_at_rest(world, |rest, book| rest.check_agreement(book));
-    last_scrub(world) && final_reads(world)
+    last_scrub(world) && final_reads(world) && last_native_reads(world)
 }
 
 /// One more scrub, which must come to its end where nothing is lost.
@@ -176,6 +176,25 @@ pub(crate) fn final_reads(world: &mut World) -> bool {
             return false;
         }
         check_at_rest(world, |rest, book| rest.check_last_read(book, key, call));
+    }
+    !world.stage.book.has_failed()
+}
+
+/// Every process of native clients is answered once more, and then knows the newest map.
+fn last_native_reads(world: &mut World) -> bool {
+    for process in 0..world.natively().count() {
+        if world.cluster.nodes.up().is_empty() {
+            return true;
+        }
+        let Some((key, call)) = world.natively().last_read(process) else { continue };
+        let far = world.now() + patience_us(&world.stage.options.timing);
+        if wait(world, far, |world| world.clients.has_ended(call)) {
+            check_at_rest(world, |rest, book| rest.check_last_read(book, key, call));
+        }
+        let soon = world.now() + 10 * world.stage.options.timing.heartbeat_us;
+        if !wait(world, soon, |world| world.natives.knows_map(process, world.cluster.map())) {
+            must_end(world, None, format!("native client {process} does not come to know the newest map"));
+        }
     }
     !world.stage.book.has_failed()
 }

@@ -55,9 +55,12 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ),
     // What tests and measures. Nothing above sees it.
     ("rng", &[]),
-    ("sim", &["cluster", "codec", "graph", "proto", "rng", "store", "types", "wire"]),
+    (
+        "sim",
+        &["client-core", "cluster", "codec", "graph", "native", "proto", "rng", "store", "types", "wire"],
+    ),
     ("processes", &["rng", "types"]),
-    ("history", &["client", "faces", "processes", "rng", "types"]),
+    ("history", &["client", "faces", "gestalt", "processes", "rng", "types"]),
     ("chaos", &["client", "faces", "history", "processes", "rng", "types"]),
     (
         "measure",

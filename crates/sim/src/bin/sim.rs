@@ -31,7 +31,7 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves, returns, succession, forgetting, releases, losses, codes or objects.
+    /// moves, returns, succession, forgetting, releases, losses, codes, objects, graphs, sessions or native.
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Run so many seeds at a time; as many as there are processors if not given.
@@ -52,6 +52,9 @@ struct Arguments {
     /// Break a rule of the protocol on purpose (needs the feature planted-bugs).
     #[arg(long, value_name = "BUG", value_parser = rules_without)]
     planted: Option<Rules>,
+    /// Break a rule of native clients on purpose (with --focus native, and the same feature).
+    #[arg(long, value_name = "BUG", value_parser = native_rules_without)]
+    planted_native: Option<client_core::Rules>,
 }
 
 fn parse_focus(text: &str) -> Result<Focus, String> {
@@ -69,6 +72,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Objects,
         Focus::Graphs,
         Focus::Sessions,
+        Focus::Native,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");
@@ -108,6 +112,7 @@ fn options(seed: u64, arguments: &Arguments) -> Options {
         None => Options::draw(seed),
     };
     let options = if arguments.calm { options.without_faults() } else { options };
+    let options = options.by_native(arguments.planted_native.unwrap_or_default());
     options.by(arguments.planted.unwrap_or(Rules::all()))
 }
 
@@ -240,6 +245,19 @@ fn rules_without(name: &str) -> Result<Rules, String> {
     let named = proto::Bug::ALL.into_iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name));
     let bug = named.ok_or_else(|| format!("no such bug; there are {:?}", proto::Bug::ALL))?;
     Ok(Rules::without(bug))
+}
+
+#[cfg(feature = "planted-bugs")]
+fn native_rules_without(name: &str) -> Result<client_core::Rules, String> {
+    let all = client_core::Bug::ALL;
+    let named = all.iter().find(|bug| format!("{bug:?}").eq_ignore_ascii_case(name));
+    let bug = named.ok_or_else(|| format!("no such bug; there are {all:?}"))?;
+    Ok(client_core::Rules::without(*bug))
+}
+
+#[cfg(not(feature = "planted-bugs"))]
+fn native_rules_without(_: &str) -> Result<client_core::Rules, String> {
+    Err("build with --features planted-bugs".to_owned())
 }
 
 #[cfg(not(feature = "planted-bugs"))]

@@ -38,6 +38,8 @@ pub(crate) struct Client {
 
 /// Client number of calls that no client made: those of stories and of final reads.
 pub(crate) const NOBODY: u16 = u16::MAX;
+/// Node number of calls of native clients, which find their nodes themselves.
+pub(crate) const NOWHERE: usize = u16::MAX as usize;
 
 /// What is asked of a node.
 #[derive(Debug)]
@@ -55,6 +57,11 @@ impl Ask {
     /// Of nobody in particular, under no name.
     pub(crate) fn plain(node: usize, key: usize, op: Op) -> Self {
         Self { client: NOBODY, node, key, op, named: None }
+    }
+
+    /// Of a client that chooses the node by itself.
+    pub(crate) fn native(client: u16, key: usize, op: Op) -> Self {
+        Self { client, node: NOWHERE, key, op, named: None }
     }
 
     /// Whether it changes nothing, not even the expiry.

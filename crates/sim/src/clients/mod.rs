@@ -18,7 +18,7 @@ use crate::stage::Stage;
 use crate::stage::book::Suspect;
 use crate::stage::brief::{brief_op, brief_outcome, outcome_number};
 use crate::stage::queue::Event;
-use calls::{Ask, Call, Client, Key, NOBODY, Subject, fate_of, key_space};
+use calls::{Ask, Call, Client, Key, NOBODY, NOWHERE, Subject, fate_of, key_space};
 use sessions::{Named, Sessions, is_open};
 
 /// Longest pause of a client within a burst.
@@ -163,6 +163,30 @@ impl Clients {
         Some(self.under_a_name(stage, Ask { client, node, key, op, named: None }))
     }
 
+    /// The same for a client that shares a core with others, whose keys are those of one namespace.
+    pub(crate) fn native_turn(
+        &mut self,
+        stage: &mut Stage,
+        client: u16,
+        namespace: NamespaceId,
+    ) -> Option<Ask> {
+        if self.stopped || self.clients[usize::from(client)].running.is_some() {
+            return None;
+        }
+        let keys = self.keys_in(namespace);
+        if keys.is_empty() {
+            return None;
+        }
+        let key = stage.rng.clients.pick(&keys);
+        let op = self.draw(stage, usize::from(client), key);
+        Some(Ask::native(client, key, op))
+    }
+
+    /// The keys of a namespace.
+    pub(crate) fn keys_in(&self, namespace: NamespaceId) -> Vec<usize> {
+        (0..self.keys.len()).filter(|key| split_key(&self.keys[*key].bytes).0 == namespace).collect()
+    }
+
     /// Where clients have sessions a write gets a name; or a session is begun in its place.
     fn under_a_name(&mut self, stage: &Stage, ask: Ask) -> Ask {
         if stage.options.sessions == 0 || !ask.op.can_be_done_once() {
@@ -213,7 +237,7 @@ impl Clients {
             },
         };
         let Ask { client, node, key, .. } = *ask;
-        let life = nodes[node].life;
+        let life = if node == NOWHERE { 0 } else { nodes[node].life };
         self.calls.push(Call { client, node: node as u16, life, subject, ended: false, told: false });
         if client == NOBODY {
             self.answers.resize(self.calls.len(), None);
@@ -251,7 +275,8 @@ impl Clients {
         } else {
             note!(
                 stage.book,
-                "call {call} of client {client} at node-{node} on \"{}\" ({member}): {}{}",
+                "call {call} of client {client} at {} on \"{}\" ({member}): {}{}",
+                if node == NOWHERE { "a native client".to_owned() } else { format!("node-{node}") },
                 bytes.escape_ascii(),
                 brief_op(op),
                 named.as_ref().map(|named| format!(" as {:?}", named.once)).unwrap_or_default()

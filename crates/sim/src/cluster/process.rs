@@ -1,6 +1,7 @@
 //! Processes: nodes with their hosts, and the coordinator, with what happens to processes.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
 use proto::{
@@ -19,6 +20,14 @@ use crate::stage::clock::{Clock, now_at};
 
 /// The cluster of every simulation; also the seed of its key hash.
 pub(crate) const CLUSTER: ClusterId = ClusterId(0x6765_7374);
+
+/// The port of node 0 for native clients.
+pub(crate) const NATIVE_PORT: u16 = 11_300;
+
+/// Where a node takes the native protocol.
+pub(crate) fn native_address(node: usize) -> SocketAddr {
+    ([127, 0, 0, 1], NATIVE_PORT + node as u16).into()
+}
 
 /// Whether a process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +55,8 @@ pub(crate) enum Input {
     Late(FromCoordinator),
     /// A client's request.
     Submit { host: usize, submission: Submission },
+    /// Bytes of a native client's connection.
+    Native { link: u32, bytes: Bytes },
 }
 
 /// A client's request: of one key, or of all keys of a data role.
@@ -140,7 +151,7 @@ impl Node {
             peer: port(7000),
             memcached: port(11_211),
             http: port(9180),
-            native: None,
+            native: Some(native_address(usize::from(self.id.node.0))),
             zone: String::new(),
             alive: true,
         }

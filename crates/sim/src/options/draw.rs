@@ -39,6 +39,7 @@ impl Options {
             Focus::Objects => Self { focus: Focus::Objects, ..options },
             Focus::Graphs => options.with_lost_chunks(rng),
             Focus::Sessions => options.with_sessions(rng),
+            Focus::Native => options.with_native_clients(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -62,9 +63,9 @@ impl Options {
     }
 
     /// In every third seed clocks of the wall differ and step, and then items expire; not where extents are looked at, which need
-    /// their items.
+    /// their items, or native clients, who count the time to live from when a node hears of it.
     fn with_wall_clocks(mut self, rng: &mut Rng) -> Self {
-        if self.focus != Focus::Releases && rng.once_in(3) {
+        if !matches!(self.focus, Focus::Releases | Focus::Native) && rng.once_in(3) {
             let steady_us = self.second_us * rng.pick(&[2, 5, 20]);
             self.wall = WallClocks { spread: rng.pick(&[1, 2, 5]), steady_us };
             self.expiry_percent = self.expiry_percent.max(rng.pick(&[5, 30]));
@@ -150,6 +151,7 @@ impl Options {
             quota_bytes: 0,
             catalog_every_us: 0,
             objects: None,
+            natives: None,
         };
         options.evenly_busy()
     }

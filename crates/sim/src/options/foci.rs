@@ -6,7 +6,7 @@ use rng::Rng;
 use types::EXTENT_BYTES;
 
 use super::draw::{draw_memory, draw_network, draw_timing};
-use super::{Batching, FaultKind, Faults, Focus, Memory, Network, Options, Succession, Verb};
+use super::{Batching, FaultKind, Faults, Focus, Memory, NativeClients, Network, Options, Succession, Verb};
 
 /// Codes that `codes` looks at: some of whose parities cover some of the data roles, and some with other matrices.
 const CODES: [&str; 9] = [
@@ -244,6 +244,42 @@ impl Options {
         options.timing.session_lease_us = options.timing.node_lease_us * rng.pick(&[4, 60, 60]);
         options.calls = options.calls.min(6_000);
         options
+    }
+
+    /// Two clients of three are native, in processes that come and go, over connections that break.
+    pub(super) fn with_native_clients(self, rng: &mut Rng) -> Self {
+        let mut options = match rng.weighted(&[4, 2, 3, 2]) {
+            0 => self,
+            1 => self.with_double_faults(rng),
+            2 => self.with_moves(rng),
+            _ => self.with_returns(rng),
+        };
+        options.focus = Focus::Native;
+        options.faults.beyond = 0;
+        options.clients = options.clients.clamp(6, 15);
+        options.number_keys = 12;
+        options.expiry_percent = 0;
+        // By verb: what done twice shows in the key. No flush: there is none in the protocol.
+        options.mix = [24, 1, 8, 8, 3, 12, 3, 8, 8, 16, 4, 2, 0];
+        // All values fit into a frame.
+        options.sizes.mix = [4, 30, 10, 4, 2, 0, 0];
+        let lease_us = options.timing.node_lease_us;
+        options.patience_us = rng.pick(&[lease_us, u64::MAX, u64::MAX]);
+        options.timing.session_lease_us = lease_us * rng.pick(&[4, 60, 60]);
+        options.calls = options.calls.min(5_000);
+        options.natives = Some(NativeClients {
+            processes: rng.range(1, 3) as usize,
+            credits: rng.pick(&[1, 2, 64]),
+            timeout_us: lease_us * rng.pick(&[1, 3, 10]),
+            connect_us: lease_us / rng.pick(&[1, 2, 8]),
+            pause_us: lease_us / rng.pick(&[10, 50, 200]),
+            sessions_percent: rng.pick(&[0, 80, 100, 100]),
+            cut_per_mille: rng.pick(&[0, 2, 20]),
+            late_us: lease_us * rng.pick(&[0, 1, 4]) / 4,
+            process_us: lease_us * rng.pick(&[0, 5, 20]),
+            rules: client_core::Rules::all(),
+        });
+        options.evenly_busy()
     }
 
     /// Nodes that end or are cut off together, more of them than the code can bear, and come back or not; some go on as long as

@@ -31,6 +31,8 @@ pub enum Focus {
     Graphs,
     /// Writes that are made again under the same names.
     Sessions,
+    /// Clients of the native protocol: the real core, over connections that break.
+    Native,
 }
 
 impl fmt::Display for Focus {
@@ -49,6 +51,7 @@ impl fmt::Display for Focus {
             Self::Objects => "objects",
             Self::Graphs => "graphs",
             Self::Sessions => "sessions",
+            Self::Native => "native",
         })
     }
 }

@@ -11,6 +11,7 @@ mod faults;
 mod foci;
 mod focus;
 mod machine;
+mod natives;
 mod objects;
 pub(crate) mod purpose;
 mod show;
@@ -26,6 +27,7 @@ pub use calls::{Sizes, Verb};
 pub use faults::{FaultKind, Faults, Succession};
 pub use focus::Focus;
 pub use machine::{Batching, Memory, Network};
+pub use natives::NativeClients;
 pub use objects::Objects;
 
 /// Everything that a seed determines.
@@ -115,6 +117,8 @@ pub struct Options {
     pub catalog_every_us: u64,
     /// Values in chunks, if there are any.
     pub objects: Option<Objects>,
+    /// Clients of the native protocol, if there are any among them.
+    pub natives: Option<NativeClients>,
 }
 
 impl Options {
@@ -197,6 +201,7 @@ impl Options {
             quota_bytes: 0,
             catalog_every_us: 0,
             objects: None,
+            natives: None,
         }
     }
 
@@ -229,6 +234,21 @@ impl Options {
     #[must_use]
     pub fn by(mut self, rules: Rules) -> Self {
         self.rules = rules;
+        self
+    }
+
+    /// The process of native clients that this one belongs to; none if it asks nodes as memcached's clients do.
+    pub(crate) fn native_process_of(&self, client: u16) -> Option<usize> {
+        let natives = self.natives?;
+        (!client.is_multiple_of(3)).then(|| usize::from(client) / 3 % natives.processes)
+    }
+
+    /// The same seed where native clients keep these rules.
+    #[must_use]
+    pub fn by_native(mut self, rules: client_core::Rules) -> Self {
+        if let Some(natives) = &mut self.natives {
+            natives.rules = rules;
+        }
         self
     }
 

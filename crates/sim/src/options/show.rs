@@ -41,6 +41,9 @@ impl fmt::Display for Options {
         if let Some(objects) = &self.objects {
             writeln!(f, "  {objects:?}, {:?}", self.graphs)?;
         }
+        if let Some(natives) = &self.natives {
+            writeln!(f, "  {natives:?}")?;
+        }
         let faults = &self.faults;
         write!(
             f,

@@ -26,6 +26,7 @@ pub(crate) struct Rngs {
     pub checks: Rng,
     pub processes: Rng,
     pub succession: Rng,
+    pub natives: Rng,
 }
 
 /// Where everything takes place.
@@ -46,6 +47,7 @@ impl Stage {
             checks: rng(purpose::CHECKS),
             processes: rng(purpose::PROCESSES),
             succession: rng(purpose::SUCCESSION),
+            natives: rng(purpose::NATIVES),
         };
         Self { options, queue: Queue::default(), rng, book: Book::new(trace) }
     }

@@ -42,8 +42,10 @@ pub(crate) enum Event {
     Exited { node: u16, life: u32 },
     /// A client begins its next operation.
     Client { client: u16 },
-    /// A value in chunks goes on being sent, or taken.
-    Stream { call: u32 },
+    /// A value in chunks goes on being sent, or taken: of a call, or of a request on a native client's connection.
+    Stream { call: u32, request: u32 },
+    /// Something happens to a native client, or to a connection of one.
+    Native(NativeEvent),
     /// A client's patience ends.
     Patience { client: u16, call: u32 },
     /// A client learns that its node is gone.
@@ -68,6 +70,27 @@ pub(crate) enum Event {
     Scrub,
     /// An operator makes, changes or removes a pool or a namespace.
     Catalog,
+}
+
+/// What happens to native clients, and to their connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NativeEvent {
+    /// A connection stands, or nobody listens.
+    Dial(u32),
+    /// The oldest bytes come to the node.
+    Up(u32),
+    /// The oldest bytes come to the client.
+    Down(u32),
+    /// The client learns that its connection is lost.
+    Lost(u32),
+    /// The node learns that a connection has ended.
+    Gone(u32),
+    /// The timer of a process of clients, unless another one has begun since.
+    Tick { process: u16, life: u32 },
+    /// A call must have ended.
+    Due(u32),
+    /// A process of clients ends, and another one begins.
+    Anew(u16),
 }
 
 /// A life of a node.

@@ -33,6 +33,10 @@ pub struct Stats {
     pub refused: u64,
     /// Times that calls were made again under their names.
     pub asked_again: u64,
+    /// Of all calls, those of native clients.
+    pub native_calls: u64,
+    /// Connections of native clients that broke.
+    pub native_cuts: u64,
     /// Roles that began to move because somebody wanted them to.
     pub moves: u64,
     /// Exchanges of a data role and a parity whose second step began.
@@ -111,6 +115,8 @@ impl Stats {
             (&mut self.answered, other.answered),
             (&mut self.unknown, other.unknown),
             (&mut self.asked_again, other.asked_again),
+            (&mut self.native_calls, other.native_calls),
+            (&mut self.native_cuts, other.native_cuts),
             (&mut self.refused, other.refused),
             (&mut self.crashes, other.crashes),
             (&mut self.faults, other.faults),
@@ -156,6 +162,8 @@ impl fmt::Display for Stats {
             answered,
             unknown,
             asked_again,
+            native_calls,
+            native_cuts,
             refused,
             crashes,
             faults,
@@ -169,7 +177,7 @@ impl fmt::Display for Stats {
         } = self;
         writeln!(
             f,
-            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again"
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again; {native_calls} by native clients, with {native_cuts} broken connections"
         )?;
         writeln!(
             f,

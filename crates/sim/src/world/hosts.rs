@@ -79,6 +79,7 @@ impl World {
             Input::LinkUp { host, wire, peer } => self.link_up(host, wire, peer),
             Input::LinkDown { host, wire } => self.link_down(host, wire),
             Input::Submit { host, submission } => self.submit_or_stream(host, submission),
+            Input::Native { link, bytes } => self.natively().read(link, &bytes),
         }
     }
 

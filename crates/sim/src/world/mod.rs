@@ -8,6 +8,7 @@
 //! - [`Wires`] and [`Lines`]: what is under way between nodes, and between nodes and coordinators;
 //! - [`Reign`]: what coordinators do, for which no host is touched;
 //! - [`Clients`]: calls, and what may be answered;
+//! - [`Natives`]: clients of the native protocol, and their connections;
 //! - [`Streams`]: what nodes do for calls of values in chunks;
 //! - [`Shadow`]: what members may send, and must hold;
 //! - [`Nemesis`]: what goes wrong, said as data;
@@ -15,6 +16,7 @@
 
 mod faults;
 mod hosts;
+pub(crate) mod natives;
 mod processes;
 pub(crate) mod reign;
 mod streams;
@@ -24,6 +26,7 @@ use types::ClusterMap;
 use crate::checks::{AtRest, Checks, Onlooker};
 use crate::clients::Clients;
 use crate::cluster::Cluster;
+use crate::natives::Natives;
 use crate::nemesis::Nemesis;
 use crate::network::lines::Lines;
 use crate::network::wires::Wires;
@@ -43,6 +46,7 @@ pub struct World {
     pub(crate) wires: Wires,
     pub(crate) lines: Lines,
     pub(crate) clients: Clients,
+    pub(crate) natives: Natives,
     pub(crate) streams: Streams,
     pub(crate) shadow: Shadow,
     pub(crate) nemesis: Nemesis,
@@ -61,6 +65,7 @@ impl World {
             lines: Lines::new(&mut stage),
             cluster: Cluster::new(&mut stage),
             clients: Clients::default(),
+            natives: Natives::default(),
             streams: Streams::default(),
             shadow: Shadow::new(&stage.options),
             nemesis: Nemesis::default(),
@@ -156,6 +161,7 @@ impl World {
             }
             Event::Heartbeat { node, .. } => {
                 self.lines.beat(&mut self.stage, &mut self.cluster.nodes, usize::from(node));
+                self.natively().tell_maps(usize::from(node));
             }
             Event::Uplink { node, epoch } => self.reign().uplink(usize::from(node), epoch),
             Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
@@ -172,9 +178,12 @@ impl World {
             Event::Tick { host } => self.timer(usize::from(host)),
             Event::Flush { host } => self.flush(usize::from(host)),
             Event::Client { client } => self.client_turn(client),
-            Event::Stream { call } => self.go_on_streaming(call),
+            Event::Stream { call, request } => self.go_on_streaming(call, request),
+            Event::Native(event) => self.natively().handle(event),
             Event::Patience { client, call } | Event::Dropped { client, call } => {
-                self.clients.give_up(&mut self.stage, client, call);
+                if !self.natively().cancel(call) {
+                    self.clients.give_up(&mut self.stage, client, call);
+                }
             }
             Event::Fault => self.next_fault(),
             Event::Aimed { fault } => self.fault_hits(fault),

@@ -27,6 +27,7 @@ impl World {
         self.wires.end_at(&mut self.stage, node);
         self.lines.cut(&mut self.stage, &self.cluster, node);
         self.clients.drop_calls_at(&mut self.stage, &self.cluster.nodes, node);
+        self.natives.end_at(&mut self.stage, node);
         if let Some(after) = self.stage.options.faults.supervised_us {
             let life = self.cluster.nodes[node].life;
             self.stage.after(after, Event::Exited { node: node as u16, life });
@@ -72,10 +73,14 @@ impl World {
         // As it is decided: that there are these namespaces may not be recorded yet.
         if let Some(map) = self.cluster.decided().or(self.cluster.map()) {
             self.clients.admit(&mut self.stage, map);
+            self.natives.admit(&mut self.stage, map);
         }
     }
 
     pub(super) fn client_turn(&mut self, client: u16) {
+        if let Some(process) = self.stage.options.native_process_of(client) {
+            return self.natively().turn(client, process);
+        }
         if let Some(ask) = self.clients.turn(&mut self.stage, &self.cluster.nodes, client) {
             let call = self.call(ask);
             self.clients.wait(&mut self.stage, client, call);

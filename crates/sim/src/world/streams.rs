@@ -140,12 +140,13 @@ impl World {
         let Some(stream) = self.streams.all.get_mut(&token).filter(|stream| !stream.stirs) else { return };
         stream.stirs = true;
         let after = self.stage.rng.clients.below(objects.pause_us + 1);
-        self.stage.after(after, Event::Stream { call: token.0[0] as u32 });
+        let Token([call, request]) = token;
+        self.stage.after(after, Event::Stream { call: call as u32, request: request as u32 });
     }
 
     /// The next step of a stream: bytes are sent, or taken.
-    pub(super) fn go_on_streaming(&mut self, call: u32) {
-        let token = Token([u64::from(call), 0]);
+    pub(super) fn go_on_streaming(&mut self, call: u32, request: u32) {
+        let token = Token([u64::from(call), u64::from(request)]);
         let Some(stream) = self.streams.all.get_mut(&token) else { return };
         stream.stirs = false;
         let (host, life) = (stream.host, stream.life);
@@ -189,7 +190,8 @@ impl World {
     /// Whether the client of a call closes its connection now.
     fn client_leaves(&mut self, token: Token, call: u32) -> bool {
         let percent = self.stage.options.objects.map_or(0, |objects| objects.leave_percent);
-        let leaves = self.stage.rng.clients.percent(percent);
+        // On a native client's connection there are others' values, too.
+        let leaves = self.stage.rng.clients.percent(percent) && token.0[1] == 0;
         leaves && self.streams.all.contains_key(&token) && self.clients.leave(&mut self.stage, call)
     }
 
@@ -203,6 +205,9 @@ impl World {
     }
 
     fn reply(&mut self, host: usize, token: Token, outcome: Outcome) {
-        self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome);
+        match token {
+            Token([_, 0]) => self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome),
+            token => self.natively().answer(token, &outcome),
+        }
     }
 }

@@ -7,6 +7,7 @@ mod counting;
 mod exchanges;
 #[path = "../scenarios/late_settle.rs"]
 mod late_settle;
+mod native;
 #[path = "../scenarios/numbers.rs"]
 mod numbers;
 #[path = "../scenarios/vain_hand_over.rs"]

@@ -1,7 +1,7 @@
 //! Outcomes into frames.
 
 use bytes::Bytes;
-use native::{About, Answer, Code, GetAsk, Layout, MAX_PIECE_BYTES, Meta, Value, code_of};
+use native::{About, Answer, MAX_PIECE_BYTES, Meta, Value};
 use proto::Now;
 use types::Time;
 use types::op::{ItemView, OpKind, Outcome};
@@ -12,25 +12,6 @@ use crate::clients::gate::Load;
 use crate::clients::latency::Operation;
 use crate::limits::REQUEST_OVERHEAD_BYTES;
 use crate::workers::worker::Worker;
-
-/// What is known of an item.
-pub(super) fn meta_of(item: &ItemView) -> Meta {
-    let ItemView { version, flags, ttl_seconds, value_len, .. } = *item;
-    Meta { version, flags, ttl: ttl_seconds, value_len }
-}
-
-fn about(item: &ItemView) -> About {
-    let layout = item.object.as_ref().map_or(Layout::Packed, |object| {
-        let geometry = object.descriptor.geometry;
-        Layout::Chunks { chunk_len: geometry.chunk_len, k: geometry.k }
-    });
-    About { meta: meta_of(item), idle: item.idle_seconds, fetched: item.fetched, layout }
-}
-
-/// Which bytes of a value are wanted: from where to where.
-pub(super) fn wanted(get: &GetAsk, value_len: u64) -> (u64, u64) {
-    get.range.map_or((0, value_len), |range| range.within(value_len))
-}
 
 impl State {
     /// A request has begun, of which `value_bytes` are held.
@@ -71,15 +52,15 @@ impl State {
         worker.stopwatch.served(pending.operation, pending.began, now);
         match (pending.wants, outcome) {
             (Wants::Value(reading), Outcome::Hit(item)) => self.send(id, reading, item),
-            (Wants::About, Outcome::Hit(item)) => Answer::About(about(&item)).put(id, &mut self.output),
-            (_, outcome) => answer_of(&outcome).put(id, &mut self.output),
+            (Wants::About, Outcome::Hit(item)) => Answer::About(About::of(&item)).put(id, &mut self.output),
+            (_, outcome) => Answer::of(&outcome).put(id, &mut self.output),
         }
     }
 
     /// A value was found: all of it is said at once if it is short, else it is sent in pieces.
     fn send(&mut self, id: u64, reading: Reading, mut item: ItemView) {
         let window = reading.get.window.into();
-        let (meta, range) = (meta_of(&item), wanted(&reading.get, item.value_len));
+        let (meta, range) = (Meta::of(&item), reading.get.wanted(item.value_len));
         let source = match item.object.take() {
             // Its pin ends by itself.
             Some(_) if range.0 == range.1 => Source::Here(Bytes::new()),
@@ -94,17 +75,5 @@ impl State {
             }
             source => self.sendings.add(id, meta, range, window, source),
         }
-    }
-}
-
-/// The answer that has nothing to do with a value's bytes.
-fn answer_of(outcome: &Outcome) -> Answer {
-    match outcome {
-        Outcome::Stored(item) => Answer::Stored(item.version),
-        Outcome::Number(number, item) => Answer::Number(*number, item.version),
-        Outcome::Session(session) => Answer::Session(*session),
-        // It was asked for something else than a value.
-        Outcome::Hit(_) => Answer::Just(Code::Touched),
-        outcome => Answer::Just(code_of(outcome)),
     }
 }

@@ -26,10 +26,9 @@ mod uploads;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use native::{Capabilities, Closing, GetAsk, Reason, RouteMap};
+use native::{Closing, Dialogue, GetAsk, Reason};
 use proto::Now;
 use types::Time;
 use types::op::{Key, OpKind, Outcome};
@@ -68,10 +67,7 @@ struct State {
     /// Whole frames, and nothing else.
     output: Vec<u8>,
     sent: usize,
-    /// What both sides can, once the client has said hello.
-    greeted: Option<Capabilities>,
-    /// The highest number of a request so far.
-    last_id: u64,
+    dialogue: Dialogue,
     /// What has not been answered, but for values that are being sent.
     pending: BTreeMap<u64, Pending>,
     /// Bytes that these hold, and expect.
@@ -80,8 +76,6 @@ struct State {
     sendings: Sendings,
     /// Outcomes that the map is needed for.
     located: Vec<(u64, Outcome)>,
-    /// The map that the client has.
-    map: Option<Arc<RouteMap>>,
     phase: Phase,
     /// Its place among the clients, until the first request has come.
     silent: Option<Rc<Place>>,
@@ -170,14 +164,12 @@ impl NativeConnection {
             input: BytesMut::new(),
             output: Vec::new(),
             sent: 0,
-            greeted: None,
-            last_id: 0,
+            dialogue: Dialogue::default(),
             pending: BTreeMap::new(),
             pending_load: Load::default(),
             uploads: Uploads::default(),
             sendings: Sendings::default(),
             located: Vec::new(),
-            map: None,
             phase: Phase::Open,
             silent: place,
             stall: None,

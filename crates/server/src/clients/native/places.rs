@@ -1,11 +1,10 @@
 //! Where the bytes of a key lie.
 
-use native::{Answer, MAX_SPANS, Places, Span, code_of};
+use native::{Answer, MAX_SPANS, Meta, Places, Span, code_of};
 use proto::Place;
 use types::op::{ItemView, Key, Outcome};
 use types::{ClusterMap, Descriptor, GroupId, NodeId, RoleIndex, Slot, Stripe};
 
-use super::answers::meta_of;
 use super::{State, Wants};
 use crate::workers::worker::Worker;
 
@@ -45,7 +44,7 @@ fn places_of(map: &ClusterMap, key: &Key, place: Place, item: Option<&ItemView>)
             None => vec![whole(item.value_len, primary)],
             Some(object) => spans_of(map, &object.descriptor),
         };
-        (meta_of(item), spans)
+        (Meta::of(item), spans)
     });
     let slot: Slot = pool.slot_of(place.hash);
     Some(Places { slot, group: member.group, role: member.role, primary, found })

@@ -4,20 +4,16 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use native::{
-    Answer, Ask, Capabilities, Code, Content, Frame, FromClient, GetAsk, MAX_PIECE_BYTES, Meta, Reason,
-    Request, StoreAsk, Value, Welcome, agree,
+    Answer, Ask, Capabilities, Code, Content, Frame, GetAsk, Heard, MAX_PIECE_BYTES, MAX_REQUEST_ID, Meta,
+    Reason, Request, StoreAsk, Value, Welcome,
 };
 use proto::{Now, Place, Read};
-use types::op::{Arith, Bump, Delete, Expiry, Get, Key, Op, OpKind, Outcome, Store, Want};
-use types::{ClusterId, Once, UnixSeconds};
+use types::op::{Get, Key, Op, OpKind, Outcome, Store};
+use types::{ClusterId, Once};
 
-use super::answers::wanted;
 use super::sendings::Source;
 use super::{NativeConnection, Reading, State, Wants};
 use crate::workers::worker::Worker;
-
-/// What an operation on an item is, with how its outcome is answered.
-type Begun = (Op, Wants);
 
 impl NativeConnection {
     pub(super) fn take_frame(
@@ -27,29 +23,30 @@ impl NativeConnection {
         now: Now,
         frame: Frame,
     ) {
-        let id = frame.header.id;
-        let message = match FromClient::take(frame) {
-            Ok(message) => message,
-            Err(malformed) => {
-                tracing::debug!(%malformed, "a client's frame");
-                let greeted = state.greeted.is_some();
-                return state.close(if greeted { Reason::Malformed } else { Reason::NoHello }, id);
+        let most = worker.shared.config.limits.outstanding_requests;
+        let credits = most.saturating_sub(state.outstanding());
+        let heard = match state.dialogue.hear(frame, credits) {
+            Ok(heard) => heard,
+            Err(breach) => {
+                tracing::debug!(?breach, "a client's frame");
+                return state.close(breach.reason, breach.id);
             }
         };
-        match message {
-            FromClient::Hello(hello) if state.greeted.is_none() => greet(worker, state, &hello),
-            FromClient::Hello(_) => state.close(Reason::Malformed, 0),
-            _ if state.greeted.is_none() => state.close(Reason::NoHello, id),
-            FromClient::MapWanted(has) => state.tell_whole_map(worker, has),
-            FromClient::Request(id, request) => self.take_request(worker, state, now, id, *request),
-            _ if id > state.last_id => state.close(Reason::BadId, id),
-            FromClient::Piece(piece) => {
-                if state.uploads.take_piece(id, &piece.bytes).is_err() {
-                    state.close(Reason::TooManyBytes, id);
+        match heard {
+            Heard::Hello(version, both) => welcome(worker, state, version, both),
+            Heard::MapWanted(has) => {
+                if let Some(map) = worker.route_map() {
+                    state.dialogue.tell_whole_map(&map, has, &mut state.output);
                 }
             }
-            FromClient::Window(window) => state.sendings.grant(id, window.bytes),
-            FromClient::Cancel(id) => self.cancel(worker, state, id),
+            Heard::Request(id, request) => self.take_request(worker, state, now, id, *request),
+            Heard::Piece(piece) => {
+                if state.uploads.take_piece(piece.id, &piece.bytes).is_err() {
+                    state.close(Reason::TooManyBytes, piece.id);
+                }
+            }
+            Heard::Window(window) => state.sendings.grant(window.id, window.bytes),
+            Heard::Cancel(id) => self.cancel(worker, state, id),
         }
     }
 
@@ -61,28 +58,20 @@ impl NativeConnection {
         id: u64,
         request: Request,
     ) {
-        if id <= state.last_id || id > MAX_ID {
-            return state.close(Reason::BadId, id);
-        }
-        state.last_id = id;
-        if state.outstanding() >= worker.shared.config.limits.outstanding_requests {
-            return state.close(Reason::TooManyRequests, id);
-        }
         if state.silent.is_some() && !state.keep_place() {
             return;
         }
         worker.counters.native_requests.inc();
-        let Request { key, deadline_ms, once, ask } = request;
-        let waited_us = now.time.since(state.times.read);
-        if deadline_ms > 0 && waited_us > u64::from(deadline_ms) * 1000 {
+        if request.is_late(now.time.since(state.times.read)) {
             return Answer::Just(Code::Late).put(id, &mut state.output);
         }
+        let Request { key, once, ask, .. } = request;
         let place = worker.host.borrow().locate(&key);
         match ask {
             Ask::Get(get) if get.touch.is_none() => self.get(worker, state, now, id, (key, place, get)),
             Ask::Store(store) => self.store(worker, state, now, id, (key, place, once), store),
             ask => {
-                let (op, wants) = begun(ask, &key, place, now.unix);
+                let (op, wants) = (ask.operation(now.unix), wants(&ask, &key, place));
                 state.expect(worker, now, id, op.kind(), 0, wants);
                 let request = types::op::Request::on(key, op).once(once);
                 self.submit(worker, state, now, (id, place), request);
@@ -129,19 +118,10 @@ impl NativeConnection {
         (key, place, once): (Key, Place, Option<Once>),
         ask: StoreAsk,
     ) {
+        let store = ask.operation(now.unix);
         let (len, value) = match ask.content {
             Content::Here(bytes) => (bytes.len() as u64, bytes),
             Content::Pieces(len) => (len, Bytes::new()),
-        };
-        let store = Store {
-            mode: ask.mode,
-            value: Bytes::new(),
-            flags: ask.flags,
-            expiry: expiry(ask.ttl, now.unix),
-            compare: ask.compare,
-            version: None,
-            invalidate: false,
-            vivify: None,
         };
         let limits = worker.value_limits_of(key.namespace());
         let streams = limits.streams(&key, &store, usize::try_from(len).unwrap_or(usize::MAX));
@@ -203,12 +183,10 @@ impl NativeConnection {
     }
 }
 
-/// Highest number of a request: what the name of who asks has room for.
-const MAX_ID: u64 = (1 << 47) - 1;
+/// The name of who asks has 47 bits for the number of a request.
+const _: () = assert!(MAX_REQUEST_ID < 1 << 47);
 
-fn greet(worker: &Worker, state: &mut State, hello: &native::Hello) {
-    let Some(version) = agree(hello) else { return state.close(Reason::Version, 0) };
-    let capabilities = hello.capabilities.both(Capabilities::ALL);
+fn welcome(worker: &Worker, state: &mut State, version: u16, capabilities: Capabilities) {
     let limits = &worker.shared.config.limits;
     let welcome = Welcome {
         version,
@@ -219,7 +197,6 @@ fn greet(worker: &Worker, state: &mut State, hello: &native::Hello) {
         cluster: worker.host.borrow().map().map_or(ClusterId(0), |map| map.cluster),
     };
     welcome.put(&mut state.output);
-    state.greeted = Some(capabilities);
 }
 
 /// Reads an item that lies here, straight into the output if it is short.
@@ -235,8 +212,8 @@ fn read_here(
         let value_len = item.value.len() as u64;
         let ttl = (item.expiry != 0).then(|| item.expiry.saturating_sub(now.unix.0));
         let meta = Meta { version: item.version, flags: item.client_flags, ttl, value_len };
-        let (start, end) = wanted(get, value_len);
-        // In bounds: `wanted` has cut them to the value.
+        let (start, end) = get.wanted(value_len);
+        // In bounds: `GetAsk::wanted` has cut them to the value.
         let bytes = &item.value[start as usize..end as usize];
         if bytes.len() <= MAX_PIECE_BYTES {
             Value::put_head_of(&meta, (start, end - start), Some(bytes.len()), id, output);
@@ -248,44 +225,18 @@ fn read_here(
     })
 }
 
-/// Seconds to live as a time.
-fn expiry(ttl: u32, now: UnixSeconds) -> Expiry {
-    match ttl {
-        0 => Expiry::Never,
-        ttl => Expiry::At(UnixSeconds(now.0.saturating_add(ttl))),
-    }
-}
-
 fn kind_of(store: &Store) -> OpKind {
     Op::Store(Store { value: Bytes::new(), ..store.clone() }).kind()
 }
 
-/// The operation that is asked for, where that is neither a plain read nor a write of a value.
-fn begun(ask: Ask, key: &Key, place: Place, now: UnixSeconds) -> Begun {
+/// What the outcome of an operation is made into.
+fn wants(ask: &Ask, key: &Key, place: Place) -> Wants {
     match ask {
-        Ask::Get(get) => {
-            let touch = get.touch.map(|ttl| expiry(ttl, now));
-            let reading = Reading { key: key.clone(), place, get, asked_again: false };
-            (Op::Get(Get { touch, ..Get::default() }), Wants::Value(reading))
+        Ask::Get(get) => Wants::Value(Reading { key: key.clone(), place, get: *get, asked_again: false }),
+        Ask::Stat => Wants::About,
+        Ask::Locate => Wants::Places(key.clone(), place),
+        Ask::Store(_) | Ask::Delete { .. } | Ask::Arith { .. } | Ask::Touch { .. } | Ask::Session => {
+            Wants::Code
         }
-        // Values are written elsewhere.
-        Ask::Store(_) => (Op::Debug, Wants::Code),
-        Ask::Delete { compare } => (Op::Delete(Delete { compare, ..Delete::default() }), Wants::Code),
-        Ask::Arith { direction, delta, initial } => {
-            let (vivify, initial) = match initial {
-                None => (None, 0),
-                Some((number, ttl)) => (Some(expiry(ttl, now)), number),
-            };
-            (Op::Arith(Arith { direction, delta, vivify, initial, ..Arith::default() }), Wants::Code)
-        }
-        Ask::Touch { ttl } => (Op::Touch(expiry(ttl, now)), Wants::Code),
-        Ask::Session => (Op::Session, Wants::Code),
-        Ask::Stat => (look(), Wants::About),
-        Ask::Locate => (look(), Wants::Places(key.clone(), place)),
     }
-}
-
-/// A read that brings no bytes and leaves no trace.
-fn look() -> Op {
-    Op::Get(Get { value: Want::NoValue, bump: Bump::Silent, ..Get::default() })
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
-use native::{Closing, Decoder, Reason, RouteMap};
+use native::{Closing, Decoder, Reason};
 use proto::Now;
 use types::Time;
 
@@ -301,8 +301,7 @@ impl State {
 
     /// Whether the client wants to hear of maps and has not heard of the newest one.
     pub(super) fn lacks_map(&self, worker: &Worker) -> bool {
-        let wants = self.greeted.is_some_and(|both| both.has(native::Capabilities::MAP));
-        wants && worker.map_version() != self.map.as_ref().map(|map| map.version)
+        self.dialogue.lacks_map(worker.map_version())
     }
 
     /// Tells the client of the newest map, if it does not know it.
@@ -310,21 +309,7 @@ impl State {
         if self.lacks_map(worker)
             && let Some(map) = worker.route_map()
         {
-            let changes = self.map.as_ref().and_then(|old| map.since(old));
-            match changes.filter(|changes| changes.since < changes.version) {
-                Some(changes) => changes.put(&mut self.output),
-                None => map.put(&mut self.output),
-            }
-            self.map = Some(map);
-        }
-    }
-
-    /// The client asks for the map, and has this version of it: it has lost the thread of changes if that is not the newest one.
-    pub(super) fn tell_whole_map(&mut self, worker: &Worker, has: u64) {
-        let newest = worker.route_map();
-        if let Some(map) = newest.filter(|map: &std::sync::Arc<RouteMap>| map.version != has) {
-            map.put(&mut self.output);
-            self.map = Some(map);
+            self.dialogue.tell_map(&map, &mut self.output);
         }
     }
 

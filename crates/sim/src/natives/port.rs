@@ -1,0 +1,100 @@
+//! A node's end of a connection: what it has heard, what it owes, and what it says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use native::{
+    About, Answer, Ask, Breach, Capabilities, Decoder, Dialogue, GetAsk, Heard, Meta, Reason, RouteMap,
+    Value, Welcome,
+};
+use types::op::Outcome;
+use types::{ClusterId, NodeId};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Port {
+    dialogue: Dialogue,
+    input: BytesMut,
+    /// Requests that have no answer yet.
+    pending: BTreeMap<u64, Wants>,
+    out: Vec<u8>,
+}
+
+/// What an outcome is made into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wants {
+    Code,
+    Value(GetAsk),
+    About,
+}
+
+impl Wants {
+    pub(crate) fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Get(get) => Self::Value(*get),
+            Ask::Stat => Self::About,
+            _ => Self::Code,
+        }
+    }
+}
+
+impl Port {
+    /// Bytes have come.
+    pub(crate) fn take(&mut self, bytes: &Bytes) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// What the next whole frame says, where so many requests may be unanswered.
+    pub(crate) fn next(&mut self, credits: u32) -> Result<Option<Heard>, Breach> {
+        let malformed = Breach { reason: Reason::Malformed, id: 0 };
+        let Some(frame) = Decoder::next(&mut self.input).map_err(|_| malformed)? else { return Ok(None) };
+        let left = (credits as usize).saturating_sub(self.pending.len());
+        self.dialogue.hear(frame, left).map(Some)
+    }
+
+    pub(crate) fn welcome(&mut self, version: u16, capabilities: Capabilities, credits: u32, node: NodeId) {
+        let (cluster, longest_value) = (ClusterId(0), 1 << 20);
+        Welcome { version, capabilities, credits, longest_value, node, cluster }.put(&mut self.out);
+    }
+
+    /// Whether the client does not know this version of the map.
+    pub(crate) fn lacks_map(&self, version: Option<u64>) -> bool {
+        self.dialogue.lacks_map(version)
+    }
+
+    pub(crate) fn tell_map(&mut self, map: RouteMap) {
+        self.dialogue.tell_map(&Arc::new(map), &mut self.out);
+    }
+
+    pub(crate) fn tell_whole_map(&mut self, map: RouteMap, has: u64) {
+        self.dialogue.tell_whole_map(&Arc::new(map), has, &mut self.out);
+    }
+
+    /// A request has begun.
+    pub(crate) fn expect(&mut self, id: u64, wants: Wants) {
+        self.pending.insert(id, wants);
+    }
+
+    /// A request has come to its end; whether it was waited for.
+    pub(crate) fn settle(&mut self, id: u64, outcome: &Outcome) -> bool {
+        let Some(wants) = self.pending.remove(&id) else { return false };
+        match (wants, outcome) {
+            (Wants::Value(get), Outcome::Hit(item)) => {
+                let meta = Meta { value_len: item.value.len() as u64, ..Meta::of(item) };
+                let (start, end) = get.wanted(meta.value_len);
+                let bytes = item.value.slice(start as usize..end as usize);
+                let value = Value { meta, start, len: end - start, bytes: Some(bytes) };
+                Answer::Value(value).put(id, &mut self.out);
+            }
+            (Wants::About, Outcome::Hit(item)) => Answer::About(About::of(item)).put(id, &mut self.out),
+            (_, outcome) => Answer::of(outcome).put(id, &mut self.out),
+        }
+        true
+    }
+
+    /// What is to be sent.
+    pub(crate) fn take_output(&mut self) -> Bytes {
+        std::mem::take(&mut self.out).into()
+    }
+}

@@ -1,0 +1,59 @@
+//! What a core says has to be true, whether anybody hears it or not.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+use client_core::ConnId;
+use native::{Decoder, FromClient};
+use types::{ClientSession, MemberId, Once};
+
+use crate::stage::book::Broken;
+
+/// What one core has said.
+#[derive(Default)]
+pub(crate) struct Promises {
+    /// Of each session the highest floor that any of its writes has named.
+    floors: BTreeMap<(MemberId, ClientSession), u32>,
+    /// What has been said on each connection and is no whole frame yet.
+    inputs: BTreeMap<ConnId, BytesMut>,
+}
+
+impl Promises {
+    /// Bytes leave on a connection: the frames in them, briefly, or the rule that they break. Of each key `member_of` knows the role.
+    pub(crate) fn leave(
+        &mut self,
+        conn: ConnId,
+        bytes: &Bytes,
+        member_of: impl Fn(&[u8]) -> MemberId,
+    ) -> Result<Vec<String>, Broken> {
+        let input = self.inputs.entry(conn).or_default();
+        input.extend_from_slice(bytes);
+        let mut said = Vec::new();
+        loop {
+            let frame = Decoder::next(input).map_err(|malformed| ("frames", malformed.to_string()))?;
+            let Some(frame) = frame else { return Ok(said) };
+            let message = FromClient::take(frame).map_err(|malformed| ("frames", malformed.to_string()))?;
+            if let FromClient::Request(id, request) = &message {
+                said.push(format!("{id}: {:?} as {:?}", request.key, request.once));
+                if let Some(once) = &request.once {
+                    let floor = self.floors.entry((member_of(&request.key), once.session)).or_default();
+                    keep_floor(floor, once)?;
+                }
+            }
+        }
+    }
+
+    /// A connection has ended.
+    pub(crate) fn forget(&mut self, conn: ConnId) {
+        self.inputs.remove(&conn);
+    }
+}
+
+/// Who has said that it waits for nothing below a floor asks for nothing below it.
+fn keep_floor(floor: &mut u32, once: &Once) -> Result<(), Broken> {
+    if once.sequence < *floor {
+        return Err(("floor", format!("{once:?} is below the floor {floor} that its client has told")));
+    }
+    *floor = (*floor).max(once.floor());
+    Ok(())
+}

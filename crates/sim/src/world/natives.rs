@@ -1,0 +1,403 @@
+//! What happens between native clients and nodes: who hears of which bytes, and what comes of it.
+
+use bytes::Bytes;
+use client_core::{Action, Done, Error, Event as Happened, Operation, RequestId};
+use native::{Ask, Heard, Request, RouteMap};
+use proto::Token;
+use types::op::{Failure, Get, Op, Outcome, Request as Asked};
+use types::{KeyHash, MemberId, UnixSeconds, split_key};
+
+use super::World;
+use crate::clients::calls::{Ask as Call, NOBODY};
+use crate::cluster::process::{CLUSTER, Input, Life, Submission};
+use crate::natives::outcome::{asked, outcome_of};
+use crate::natives::{Caller, Port, Wants};
+use crate::options::NativeClients;
+use crate::stage::queue::{Event, NativeEvent};
+
+/// By how much the end of a request may come after its deadline.
+const LATE_US: u64 = 1_000;
+
+/// The world, for native clients.
+pub(crate) struct Natively<'a> {
+    world: &'a mut World,
+}
+
+impl World {
+    /// What native clients have to do with.
+    pub(crate) fn natively(&mut self) -> Natively<'_> {
+        Natively { world: self }
+    }
+}
+
+/// Clients.
+impl Natively<'_> {
+    pub(super) fn handle(&mut self, event: NativeEvent) {
+        match event {
+            NativeEvent::Dial(link) => self.dialled(link),
+            NativeEvent::Up(link) => self.arrives_up(link),
+            NativeEvent::Down(link) => self.arrives_down(link),
+            NativeEvent::Lost(link) => self.lost(link),
+            NativeEvent::Gone(link) => drop(self.world.natives.link(link).port.take()),
+            NativeEvent::Tick { process, life } => {
+                let owner = &mut self.world.natives.processes[usize::from(process)];
+                if owner.life == life {
+                    owner.tick(&mut self.world.stage);
+                    self.stir(usize::from(process));
+                }
+            }
+            NativeEvent::Due(call) => self.due(call),
+            NativeEvent::Anew(process) => self.begin_anew(usize::from(process)),
+        }
+    }
+
+    /// A client asks something of the core that it shares with others.
+    pub(super) fn turn(&mut self, client: u16, process: usize) {
+        let World { stage, clients, natives, .. } = &mut *self.world;
+        let namespace = natives.processes[process].namespace;
+        if let Some(ask) = clients.native_turn(stage, client, namespace) {
+            let call = self.ask(process, ask, None);
+            self.world.clients.wait(&mut self.world.stage, client, call);
+        }
+    }
+
+    /// Begins a call at the core of a process. It may have ended when this returns.
+    pub(crate) fn ask(&mut self, process: usize, ask: Call, timeout_us: Option<u64>) -> u32 {
+        let World { stage, cluster, clients, natives, .. } = &mut *self.world;
+        let call = clients.begin(stage, &cluster.nodes, &ask);
+        let Some(op) = asked(&ask.op) else { return call };
+        let key = Bytes::copy_from_slice(split_key(&clients.keys()[ask.key].bytes).1);
+        let owner = &mut natives.processes[process];
+        stage.book.stats.native_calls += 1;
+        let caller = Caller { client: ask.client, call, found: None, value: Vec::new() };
+        let due_us = timeout_us.or(stage.options.natives.map(|natives| natives.timeout_us)).unwrap_or(0);
+        stage.queue.push(owner.in_us(stage, due_us) + LATE_US, Event::Native(NativeEvent::Due(call)));
+        let now = owner.now(stage);
+        match owner.core.submit(now, Operation { key, op, timeout_us }) {
+            Ok(id) => drop(owner.callers.insert(id, caller)),
+            Err(error) => self.end(caller, Err(error)),
+        }
+        self.stir(process);
+        call
+    }
+
+    /// A client has no patience any more; false if it asks nodes itself.
+    pub(super) fn cancel(&mut self, call: u32) -> bool {
+        let processes = &mut self.world.natives.processes;
+        let found =
+            processes.iter().enumerate().find_map(|(at, process)| Some((at, process.request_of(call)?)));
+        let Some((process, id)) = found else { return false };
+        processes[process].core.cancel(id);
+        self.stir(process);
+        true
+    }
+
+    /// A request should have ended by now.
+    fn due(&mut self, call: u32) {
+        if !self.world.clients.has_ended(call) {
+            let what = format!("call {call} of a native client has no answer though its deadline has passed");
+            self.world.stage.book.fail("deadline", None, what);
+        }
+    }
+
+    fn begin_anew(&mut self, process: usize) {
+        let World { stage, cluster, clients, natives, .. } = &mut *self.world;
+        let Some(map) = cluster.map().filter(|_| !clients.have_stopped()) else { return };
+        for caller in natives.begin_anew(stage, map, process) {
+            clients.give_up(stage, caller.client, caller.call);
+        }
+    }
+
+    /// Does what a core wants done, and hears what its requests have come to.
+    fn stir(&mut self, process: usize) {
+        loop {
+            let World { stage, natives, .. } = &mut *self.world;
+            let owner = &mut natives.processes[process];
+            if let Some(action) = owner.core.poll_action() {
+                match action {
+                    Action::Connect(conn, address) => natives.dial(stage, process, conn, address),
+                    Action::Close(conn) => {
+                        owner.promises.forget(conn);
+                        if let Some(link) = owner.links.remove(&conn) {
+                            natives.close(stage, link);
+                        }
+                    }
+                    Action::Send(conn) => {
+                        if let Some(link) = owner.links.get(&conn).copied() {
+                            self.send(process, link);
+                        }
+                    }
+                }
+            } else if let Some(event) = owner.core.poll_event() {
+                self.happened(process, event);
+            } else {
+                return natives.processes[process].arm(stage, process);
+            }
+        }
+    }
+
+    /// A core has something to send.
+    fn send(&mut self, process: usize, link: u32) {
+        let World { stage, cluster, natives, .. } = &mut *self.world;
+        if !natives.link(link).stands {
+            return;
+        }
+        let conn = natives.link(link).conn;
+        let owner = &mut natives.processes[process];
+        let (now, mut out) = (owner.now(stage), Vec::new());
+        owner.core.poll_output(now, conn, usize::MAX, &mut out);
+        let bytes = Bytes::from(out.concat());
+        let Some(map) = cluster.map() else { return };
+        let member_of = |key: &[u8]| map.default_pool().member_of(KeyHash::of(CLUSTER, key));
+        match owner.promises.leave(conn, &bytes, member_of) {
+            Ok(said) => {
+                said.iter().for_each(|said| note!(stage.book, "native client {process} on {link}: {said}"));
+            }
+            Err((rule, what)) => stage.book.fail(rule, None, what),
+        }
+        if !bytes.is_empty() {
+            natives.send_up(stage, link, bytes);
+        }
+    }
+
+    fn happened(&mut self, process: usize, event: Happened) {
+        let owner = &mut self.world.natives.processes[process];
+        match event {
+            Happened::Head(id, meta, _) => {
+                if let Some(caller) = owner.callers.get_mut(&id) {
+                    caller.found = Some(meta);
+                }
+            }
+            Happened::Data(id, bytes) => {
+                if let Some(caller) = owner.callers.get_mut(&id) {
+                    caller.value.extend_from_slice(&bytes);
+                }
+                owner.core.taken(id, bytes.len() as u64);
+            }
+            // No value is fed here.
+            Happened::Wants(_) => {}
+            Happened::Done(id, result) => self.done(process, id, result),
+        }
+    }
+
+    fn done(&mut self, process: usize, id: RequestId, result: Result<Done, Error>) {
+        match self.world.natives.processes[process].callers.remove(&id) {
+            Some(caller) => self.end(caller, result),
+            None => {
+                let what = format!("a native client has ended {id:?} twice, or nobody asked it");
+                self.world.stage.book.fail("reply", None, what);
+            }
+        }
+    }
+
+    fn end(&mut self, caller: Caller, result: Result<Done, Error>) {
+        let World { stage, cluster, clients, .. } = &mut *self.world;
+        if !clients.has_ended(caller.call) {
+            let call = caller.call;
+            clients.end(stage, cluster.map(), call, outcome_of(caller, result));
+        }
+    }
+}
+
+/// Connections.
+impl Natively<'_> {
+    /// A connection stands, or nobody listens there.
+    fn dialled(&mut self, link: u32) {
+        let World { cluster, natives, .. } = &mut *self.world;
+        let node = natives.link(link).node;
+        let listens = cluster.nodes[node].state != Life::Down;
+        let Some((process, owner)) = natives.owner(link) else { return };
+        if !listens {
+            return self.lost(link);
+        }
+        let is_wanted = owner.links.values().any(|one| *one == link);
+        natives.link(link).port = Some(Port::default());
+        natives.link(link).stands = true;
+        if is_wanted {
+            let conn = natives.link(link).conn;
+            natives.processes[process].core.connected(conn);
+            self.stir(process);
+        }
+    }
+
+    fn lost(&mut self, link: u32) {
+        let World { stage, natives, .. } = &mut *self.world;
+        let conn = natives.link(link).conn;
+        let Some((process, owner)) = natives.owner(link) else { return };
+        owner.promises.forget(conn);
+        if owner.links.get(&conn) == Some(&link) {
+            owner.links.remove(&conn);
+        }
+        let now = owner.now(stage);
+        owner.core.lost(now, conn);
+        self.stir(process);
+    }
+
+    /// Bytes come to a client, also on a connection that it has closed: they had been read before.
+    fn arrives_down(&mut self, link: u32) {
+        let World { stage, natives, .. } = &mut *self.world;
+        let Some(bytes) = natives.link(link).down.pop(stage.now()) else { return };
+        stage.book.mix(stage.now() ^ u64::from(link) << 32);
+        let conn = natives.link(link).conn;
+        natives.link(link).input.extend_from_slice(&bytes);
+        let mut input = std::mem::take(&mut natives.link(link).input);
+        let Some((process, owner)) = natives.owner(link) else { return };
+        let now = owner.now(stage);
+        owner.core.received(now, conn, &mut input);
+        self.world.natives.link(link).input = input;
+        self.stir(process);
+    }
+
+    fn arrives_up(&mut self, link: u32) {
+        let World { stage, natives, .. } = &mut *self.world;
+        let node = natives.link(link).node;
+        if let Some(bytes) = natives.link(link).up.pop(stage.now())
+            && natives.link(link).port.is_some()
+        {
+            self.world.give(node, Input::Native { link, bytes });
+        }
+    }
+
+    fn port(&mut self, link: u32) -> Option<&mut Port> {
+        self.world.natives.link(link).port.as_mut()
+    }
+}
+
+/// Nodes' ends of them.
+impl Natively<'_> {
+    /// A node reads bytes.
+    pub(super) fn read(&mut self, link: u32, bytes: &Bytes) {
+        let Some(NativeClients { credits, .. }) = self.world.stage.options.natives else { return };
+        let Some(port) = self.port(link) else { return };
+        port.take(bytes);
+        while let Some(port) = self.port(link) {
+            match port.next(credits) {
+                Ok(None) => break,
+                Ok(Some(heard)) => self.hear(link, credits, heard),
+                Err(breach) => {
+                    let what = format!("a native client breaks the protocol on {link}: {breach:?}");
+                    return self.world.stage.book.fail("protocol", None, what);
+                }
+            }
+        }
+        self.flush(link);
+    }
+
+    fn hear(&mut self, link: u32, credits: u32, heard: Heard) {
+        let node = self.world.natives.link(link).node;
+        match heard {
+            Heard::Hello(version, both) => {
+                let id = self.world.cluster.nodes[node].id.node;
+                if let Some(port) = self.port(link) {
+                    port.welcome(version, both, credits, id);
+                }
+            }
+            Heard::MapWanted(has) => {
+                if let (Some(map), Some(port)) = (self.map_of(node), self.port(link)) {
+                    port.tell_whole_map(map, has);
+                }
+            }
+            Heard::Request(id, request) => self.begin(link, id, *request),
+            // What was submitted is done all the same, and answered.
+            Heard::Cancel(_) => {}
+            Heard::Piece(_) | Heard::Window(_) => {
+                let what = format!("a piece on {link}, where all values fit into a frame");
+                self.world.stage.book.fail("protocol", None, what);
+            }
+        }
+    }
+
+    fn begin(&mut self, link: u32, id: u64, request: Request) {
+        let node = self.world.natives.link(link).node;
+        let Request { key, once, ask, .. } = request;
+        let wants = Wants::of(&ask);
+        if let Some(port) = self.port(link) {
+            port.expect(id, wants);
+        }
+        let Some(host) = self.host_of(node, &key) else {
+            return self.settle(link, id, &Outcome::Failed(Failure::Unavailable));
+        };
+        // Servers try this short way first. Half of the reads leave it out.
+        let reads = matches!(&ask, Ask::Get(get) if get.touch.is_none());
+        if reads && self.world.stage.rng.natives.percent(50) {
+            let World { stage, cluster, .. } = &mut *self.world;
+            if let Some(outcome) = cluster.nodes.quick_read(stage, host, &key) {
+                return self.settle(link, id, &outcome);
+            }
+        }
+        // Nothing here expires, so the second does not matter.
+        let request = Asked::on(key, ask.operation(UnixSeconds(0))).once(once);
+        let token = Token([u64::from(link), id]);
+        self.world.submit_or_stream(host, Submission { token, member: None, request });
+    }
+
+    /// The host that sees to a key; none if nobody knows that yet.
+    fn host_of(&self, node: usize, key: &[u8]) -> Option<usize> {
+        let nodes = &self.world.cluster.nodes;
+        let first = nodes.hosts_on(node).start;
+        match nodes.host(first)?.locate(key).member {
+            Some(MemberId { group, .. }) => Some(nodes.host_for(node, group)),
+            // The host lets requests wait for a map.
+            None => (nodes.hosts_on(node).len() == 1).then_some(first),
+        }
+    }
+
+    /// A host has answered.
+    pub(super) fn answer(&mut self, token: Token, outcome: &Outcome) {
+        let Token([link, id]) = token;
+        let link = link as u32;
+        self.settle(link, id, outcome);
+        self.flush(link);
+    }
+
+    fn settle(&mut self, link: u32, id: u64, outcome: &Outcome) {
+        if self.port(link).is_some_and(|port| !port.settle(id, outcome)) {
+            let what = format!("request {id} on {link} is answered again, or was never asked");
+            self.world.stage.book.fail("reply", None, what);
+        }
+    }
+
+    /// A node tells its native clients what is new of the map.
+    pub(super) fn tell_maps(&mut self, node: usize) {
+        if self.world.cluster.nodes.is_up(node) {
+            self.world.natives.at(node).into_iter().for_each(|link| self.flush(link));
+        }
+    }
+
+    /// Sends what there is to be sent.
+    fn flush(&mut self, link: u32) {
+        let World { stage, cluster, natives, .. } = &mut *self.world;
+        let node = natives.link(link).node;
+        let map = cluster.nodes.map_of(node);
+        let Some(port) = &mut natives.link(link).port else { return };
+        if let Some(map) = map.filter(|map| port.lacks_map(Some(map.version))) {
+            port.tell_map(RouteMap::of(map));
+        }
+        let bytes = port.take_output();
+        if !bytes.is_empty() {
+            natives.send_down(stage, link, bytes);
+        }
+    }
+
+    fn map_of(&self, node: usize) -> Option<RouteMap> {
+        self.world.cluster.nodes.map_of(node).map(RouteMap::of)
+    }
+}
+
+/// The end of a run.
+impl Natively<'_> {
+    /// How many processes there are.
+    pub(crate) fn count(&self) -> usize {
+        self.world.natives.processes.len()
+    }
+
+    /// A read of some key by a process, which nobody else waits for; none if it has no keys.
+    pub(crate) fn last_read(&mut self, process: usize) -> Option<(usize, u32)> {
+        let namespace = self.world.natives.processes[process].namespace;
+        let key = self.world.clients.keys_in(namespace).first().copied()?;
+        let timing = self.world.stage.options.timing;
+        let timeout_us = 4 * timing.request_deadline_us + 40 * timing.node_lease_us;
+        let ask = Call::native(NOBODY, key, Op::Get(Get::default()));
+        Some((key, self.ask(process, ask, Some(timeout_us))))
+    }
+}

@@ -1,0 +1,69 @@
+//! The same for the rules of the clients' core.
+
+use client_core::{Bug, Rules};
+use sim::{FaultKind, Focus, Options};
+
+use super::outcome;
+
+/// In how many seeds a bug must show.
+const BUDGET: u64 = 60;
+
+/// What a seed is made of.
+fn options(seed: u64, bug: Bug) -> Options {
+    let mut options = Options::draw_focused(seed, Focus::Native);
+    // What a client waits for longest would hide what is rare.
+    options.objects = None;
+    let lease_us = options.timing.node_lease_us;
+    let Some(natives) = &mut options.natives else { return options };
+    match bug {
+        // Many that know one node or two, which stand still.
+        Bug::DeadlineWaitsForMap => {
+            (natives.process_us, natives.timeout_us) = (lease_us, lease_us);
+            options.faults.mix = [0; FaultKind::ALL.len()];
+            options.faults.mix[FaultKind::Pause as usize] = 1;
+            (options.faults.every_us, options.faults.lasting_us) = (lease_us, 3 * lease_us);
+            options.faults.restart_percent = 100;
+        }
+        // Writes that come twice, of sessions that are over by then.
+        Bug::AgainNotSaid => {
+            (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (20, lease_us / 4, 100);
+            options.timing.session_lease_us = lease_us;
+        }
+        Bug::ConnectionNamedAgain => (natives.cut_per_mille, natives.late_us) = (20, lease_us),
+        _ => {}
+    }
+    options
+}
+
+fn is_found(bug: Bug) {
+    let broken = |seed: u64| outcome(&options(seed, bug).by_native(Rules::without(bug)));
+    let found = (1..=BUDGET).find_map(|seed| broken(seed).map(|how| (seed, how)));
+    let Some((seed, how)) = found else { panic!("{bug:?} hides for {BUDGET} seeds") };
+    println!("{bug:?}: seed {seed}, {how}");
+    assert_eq!(outcome(&options(seed, bug)), None, "seed {seed} must pass without {bug:?}");
+}
+
+macro_rules! planted {
+    ($($test:ident: $bug:ident;)*) => {
+        $(#[test]
+        #[ignore = "long: cargo xtask test sim planted"]
+        fn $test() {
+            is_found(Bug::$bug);
+        })*
+
+        #[test]
+        #[ignore = "long: cargo xtask test sim planted"]
+        fn no_bug_is_forgotten() {
+            assert_eq!([$(Bug::$bug),*], Bug::ALL);
+        }
+    };
+}
+
+planted! {
+    a_write_without_a_name_that_is_asked_again_is_found: AskedAgainUnnamed;
+    a_write_that_comes_again_as_a_new_one_is_found: AgainNotSaid;
+    a_floor_above_what_is_waited_for_is_found: FloorTooEarly;
+    a_connection_that_is_taken_for_the_one_before_is_found: ConnectionNamedAgain;
+    a_deadline_that_waits_for_a_map_is_found: DeadlineWaitsForMap;
+    a_map_that_nobody_asks_for_is_found: MapNotRefreshed;
+}
