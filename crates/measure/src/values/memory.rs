@@ -6,10 +6,11 @@ use super::plain::{Plain, Protocol, noise};
 use super::sides::gestalt;
 
 /// Profiles, with the bytes that each stored byte is at least.
-const PROFILES: [(&str, u16, f64); 2] = [("rs(3+2)", 5, 5.0 / 3.0), ("rs(6+3)", 9, 1.5)];
+const PROFILES: [(&str, u16, f64); 3] =
+    [("rs(3+2)", 5, 5.0 / 3.0), ("rs(6+3)", 9, 1.5), ("rs(10+4)", 14, 1.4)];
 const LENS: [usize; 3] = [262_144, 1_000_000, 16_000_000];
-/// Bytes of values.
-const BYTES: usize = 640_000_000;
+/// Bytes of values: as many as fill most of a node, so that what each process takes for itself is small beside them.
+const BYTES: usize = 2_000_000_000;
 
 /// What values of one length take.
 #[derive(Clone, Debug, Serialize)]

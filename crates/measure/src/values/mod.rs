@@ -36,7 +36,7 @@ struct Arguments {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Bytes that each side writes and reads in a turn
-    #[arg(long, default_value_t = 64_000_000)]
+    #[arg(long, default_value_t = 256_000_000)]
     bytes: usize,
     /// Length of the largest value, in bytes
     #[arg(long, default_value_t = 1 << 30)]
