@@ -131,11 +131,13 @@ pub enum Bug {
     PutBeyondQuota,
     /// A holder does not keep what it has got from others where its namespace's quota is used up.
     FillKeptToQuota,
+    /// A scrub compares chunks with their checksums alone.
+    ScrubOfChecksumsOnly,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 65] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -200,5 +202,6 @@ impl Bug {
         Self::SessionsNotLearned,
         Self::PutBeyondQuota,
         Self::FillKeptToQuota,
+        Self::ScrubOfChecksumsOnly,
     ];
 }
