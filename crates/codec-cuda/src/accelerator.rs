@@ -191,6 +191,12 @@ impl Shared {
 
     /// What the thread beside does, until nobody asks any more.
     fn make_ready(&self, queue: &Receiver<(Need, Matrix)>) {
+        // The driver translates the generic kernel when it is loaded: who decodes has no time for that.
+        if self.codec.is_forced()
+            && let Ok(matrix) = Matrix::new(1, vec![1])
+        {
+            self.prepare(&matrix, Ready::Loaded);
+        }
         while let Ok((need, matrix)) = queue.recv() {
             let ready = if matches!(need, Need::Kernel(_)) { Ready::Compiled } else { Ready::Loaded };
             self.prepare(&matrix, ready);

@@ -27,12 +27,12 @@ pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };
 pub use entrance::{End, Entrance, Verdict};
-pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys};
+pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys, wrong_keys, wrong_stripes};
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{GatherId, ObjectStats, UploadId};
-pub use objects::{GraphStats, NewGather, NewUpload, OrderStats};
+pub use objects::{GraphStats, NewGather, NewUpload, OrderStats, WrongStripe};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

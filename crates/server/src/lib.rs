@@ -38,7 +38,7 @@ pub use coordination::report::CoordinatorStatus;
 pub use http::status::{
     ClusterStatus, CodingStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport,
     GroupStatus, HeardNode, LinkStatus, LostKeyStatus, MemoryStatus, NamespaceStatus, NodeStatus,
-    RepairStatus, RoleLine, ScrubStatus, WrongItem,
+    RepairStatus, RoleLine, ScrubStatus, WrongItem, WrongKeyStatus, WrongStripeStatus,
 };
 pub use limits::{BUFFER_FLOOR_BYTES, ConnectionLimits};
 pub use node::advertise::Advertise;

@@ -247,8 +247,19 @@ pub struct Ask {
     pub member: MemberId,
     /// About which objects.
     pub objects: Vec<Asked>,
-    /// Whether too few of their chunks are left, as who asks has found.
-    pub lost: bool,
+    /// What who asks has found of them.
+    pub found: Harm,
+}
+
+/// What somebody has found of the chunks of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// Nothing is said of them.
+    None,
+    /// Too few are left.
+    Lost,
+    /// They are whole, and those of a stripe are no code word.
+    Wrong,
 }
 
 /// An object that is asked about.

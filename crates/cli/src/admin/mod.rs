@@ -11,6 +11,7 @@ mod processes;
 pub mod repair;
 pub mod scrub;
 pub mod whole;
+mod wrong;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;

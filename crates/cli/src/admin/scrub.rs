@@ -9,6 +9,7 @@ use tokio::time::sleep;
 use types::{AdminCommand, NodeId, OnFinding, ScrubProgress, ScrubSettings};
 
 use super::damage::{self, Damage};
+use super::wrong::{self, WrongStripe};
 use super::{Expect, Target};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
@@ -155,6 +156,7 @@ struct Status {
     /// Living nodes that did not answer.
     silent_nodes: Vec<NodeId>,
     damage: Vec<Damage>,
+    wrong_stripes: Vec<WrongStripe>,
 }
 
 /// One node's share.
@@ -212,8 +214,11 @@ impl Status {
             && current().count() == known().count()
             && progress.bytes.left_bytes == 0;
         let findings: Vec<_> = current().flat_map(|(_, scrub)| scrub.findings.iter().cloned()).collect();
+        let keys: Vec<_> = known().flat_map(|(_, scrub)| scrub.wrong_keys.iter().cloned()).collect();
+        let stripes = current().flat_map(|(_, scrub)| scrub.wrong_stripes.iter().cloned()).collect();
         let nodes = known().map(node).collect();
-        Self { settings, ended, progress, nodes, silent_nodes, damage: damage::explain(map, &findings) }
+        let (damage, wrong_stripes) = (damage::explain(map, &findings), wrong::explain(stripes, &keys));
+        Self { settings, ended, progress, nodes, silent_nodes, damage, wrong_stripes }
     }
 
     fn print(&self, format: Format) {
@@ -255,6 +260,7 @@ impl Status {
             text.push_str(&format!("{} {do_not} not answer\n", words::nodes(&self.silent_nodes)));
         }
         self.damage.iter().for_each(|damage| text.push_str(&damage.text()));
+        self.wrong_stripes.iter().for_each(|stripe| text.push_str(&stripe.text()));
         text
     }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use store::{Area, ClassUse, CohortUse, Replica};
 use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
+use wire::object::Harm;
 
 use super::Host;
+use crate::objects::WrongStripe;
 pub use crate::primary::PrimaryInfo;
 use crate::primary::{self, LostKey, Primary};
 
@@ -162,9 +164,24 @@ impl Host {
     }
 }
 
+/// Stripes of values in chunks that the newest scrub has found here to be no code words.
+#[must_use]
+pub fn wrong_stripes(host: &Host) -> &[WrongStripe] {
+    host.objects.wrong_stripes()
+}
+
 /// Keys of primaries of `host` whose values have too few chunks left, as far as anybody has found.
 pub fn lost_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
-    host.members.primaries().all().values().flat_map(primary::lost_keys)
+    harmed_keys(host).filter(|known| known.harm == Harm::Lost)
+}
+
+/// Keys of primaries of `host` whose values' chunks are no code words, as far as a scrub has found.
+pub fn wrong_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
+    harmed_keys(host).filter(|known| known.harm == Harm::Wrong)
+}
+
+fn harmed_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
+    host.members.primaries().all().values().flat_map(primary::harmed_keys)
 }
 
 /// Whether any chunk that `host` has kept was got from other holders, or was put while another holder counted.

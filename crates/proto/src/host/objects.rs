@@ -140,12 +140,10 @@ impl Streams<'_> {
 
     /// A holder asks what has become of objects of an owner that this host may speak for.
     fn handle_ask(&mut self, from: HostId, ask: Ask) {
-        let Ask { owner, member, objects, lost } = ask;
+        let Ask { owner, member, objects, found } = ask;
         let mut known = None;
         let answer = |primary: &mut Primary, _: &mut Context<'_>| {
-            if lost {
-                primary::note_lost(primary, &objects);
-            }
+            primary::note_harm(primary, &objects, found);
             known = primary::verdicts(primary, &objects);
         };
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, owner, answer);

@@ -69,7 +69,8 @@ impl Host {
         let timing = &self.around.config().timing;
         let mut timers = TimerTable::default();
         timers.set(Timer::Parities, self.members.parities_due(timing));
-        let scrub_of_chunks = self.objects.scrub_due(self.around.pace(), now.time);
+        let scrub_of_chunks =
+            self.objects.scrub_due(self.around.pace(), &self.around.config().timing, now.time);
         timers.set(Timer::Scrub, self.members.scrub_due(&self.around, now).min(scrub_of_chunks));
         timers.set(Timer::Requests, self.routes.requests_due());
         // Before there is a map no request can be routed: the first one tries them all.

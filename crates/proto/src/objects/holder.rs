@@ -19,6 +19,7 @@ use super::names::ObjectStats;
 use super::order::{Made, Order, Purpose};
 use super::pressure::ColdChunk;
 use super::scope::Scope;
+use super::scrub::is_of_scrub;
 use crate::{Impossible, Rules, Timing};
 
 /// Chunks of one Listed.
@@ -58,6 +59,11 @@ impl Holder {
             inquiry: Inquiry::default(),
             fill: Fill::new(member),
         }
+    }
+
+    /// Whose chunks it has.
+    pub(super) fn member(&self) -> MemberId {
+        self.member
     }
 
     /// What is kept.
@@ -247,7 +253,9 @@ impl Holder {
         let Fetch { number, member, chunk, first, count } = *fetch;
         let Some(entry) = self.chunks.get(chunk) else { return miss(scope, from, fetch) };
         let built = entry.chunk().clone();
-        self.chunks.touch(chunk, scope.now.unix);
+        if !is_of_scrub(number) {
+            self.chunks.touch(chunk, scope.now.unix);
+        }
         let end = first.saturating_add(count.min(MAX_ROWS)).min(built.rows());
         for row in first..end {
             let known = built.cell_checksums().get(row as usize).copied();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use store::{ChunkEntry, ChunkStore};
 use types::{ChunkId, MemberId, NamespaceId, ObjectId, Term, Time};
-use wire::object::{Ask, Asked, ObjectMessage, Verdict, Verdicts};
+use wire::object::{Ask, Asked, Harm, ObjectMessage, Verdict, Verdicts};
 
 use super::scope::Scope;
 use crate::Timing;
@@ -225,7 +225,8 @@ fn ask(
     if objects.is_empty() {
         pass.after = Some(upto);
     } else {
-        scope.send(primary, ObjectMessage::Ask(Ask { owner: pass.owner, member, objects, lost: false }));
+        scope
+            .send(primary, ObjectMessage::Ask(Ask { owner: pass.owner, member, objects, found: Harm::None }));
     }
     Some(pass)
 }

@@ -11,7 +11,7 @@
 //! | `fill` | how a holder gets the chunks that it lacks |
 //! | `graphs` | coding graphs: steps that are here, and what is asked for here |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
-//! | `scrub` | which chunks were compared with their checksums |
+//! | `scrub` | which chunks were compared with their checksums, and with the others of their stripe |
 //! | `courier` | what owners want holders to hear |
 //! | `transfers` | values that clients and owners of this host write and read, by the next three |
 //! | `upload` | a value that is written: rows are coded, cells are put |
@@ -57,6 +57,7 @@ use order::Purpose;
 use pressure::Pressure;
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
+pub use scrub::WrongStripe;
 use transfers::Transfers;
 pub use upload::NewUpload;
 
@@ -176,6 +177,24 @@ impl Objects {
     }
 
     fn route(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage, wanted: &mut Wanted) {
+        match message {
+            ObjectMessage::Cell(cell) if scrub::is_of_scrub(cell.number) => {
+                self.scrub.hear_cell(from, cell);
+            }
+            ObjectMessage::Missing(missing) if scrub::is_of_scrub(missing.number) => {
+                self.scrub.hear_missing(from, &missing);
+            }
+            other => self.route_others(scope, from, other, wanted),
+        }
+    }
+
+    fn route_others(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        message: ObjectMessage,
+        wanted: &mut Wanted,
+    ) {
         if let Some(member) = fill_of(&message) {
             return self.with(member, |holder| holder.hear_fill(scope, from, message));
         }
@@ -363,8 +382,13 @@ impl Objects {
     }
 
     /// When [`Self::scrub`] has something to do.
-    pub(crate) fn scrub_due(&self, pace: &Pace, now: Time) -> Time {
-        self.scrub.due(pace, now)
+    pub(crate) fn scrub_due(&self, pace: &Pace, timing: &Timing, now: Time) -> Time {
+        self.scrub.due(pace, timing, now)
+    }
+
+    /// Stripes that the newest scrub has found to be no code words.
+    pub(crate) fn wrong_stripes(&self) -> &[WrongStripe] {
+        self.scrub.wrong()
     }
 
     /// How far the newest scrub has come with chunks.
@@ -414,6 +438,7 @@ impl Objects {
         self.transfers.memory_bytes()
             + self.courier.memory_bytes()
             + self.early.memory_bytes()
+            + self.scrub.memory_bytes()
             + fills
             + graphs
     }

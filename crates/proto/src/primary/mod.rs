@@ -53,7 +53,7 @@ mod tests;
 
 use store::DataStore;
 use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSeconds};
-use wire::object::{Asked, Cold};
+use wire::object::{Asked, Cold, Harm};
 
 pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
@@ -364,17 +364,17 @@ pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, obje
     Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
 }
 
-/// Too few chunks of these objects are left, as somebody has found.
-pub(crate) fn note_lost(primary: &mut Primary, found: &[Asked]) {
+/// Somebody has found that of the chunks of these objects.
+pub(crate) fn note_harm(primary: &mut Primary, found: &[Asked], harm: Harm) {
     let Primary { phase, objects, .. } = primary;
     if let Some(store) = phase.store() {
-        objects.note_lost(store, found);
+        objects.note_harm(store, found, harm);
     }
 }
 
-/// Keys whose values have too few chunks left, as far as that was found.
-pub(crate) fn lost_keys(primary: &Primary) -> impl Iterator<Item = &LostKey> {
-    primary.objects.lost_keys()
+/// Keys whose values have too few chunks left, or wrong ones, as far as that was found.
+pub(crate) fn harmed_keys(primary: &Primary) -> impl Iterator<Item = &LostKey> {
+    primary.objects.harmed_keys()
 }
 
 /// A holder short of room names objects that were not read for long: those that may go are evicted.

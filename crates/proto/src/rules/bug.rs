@@ -137,11 +137,13 @@ pub enum Bug {
     StrandedTakenForLost,
     /// A descriptor does not say which stripes were put into other groups.
     ExceptionUnnamed,
+    /// A scrub compares chunks with their checksums alone.
+    ScrubOfChecksumsOnly,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 67] = [
+    pub const ALL: [Self; 68] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -209,5 +211,6 @@ impl Bug {
         Self::StrandedKept,
         Self::StrandedTakenForLost,
         Self::ExceptionUnnamed,
+        Self::ScrubOfChecksumsOnly,
     ];
 }

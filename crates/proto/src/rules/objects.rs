@@ -62,6 +62,11 @@ impl ObjectRules {
         self.0.prevent(Bug::FilledAsksNobody)
     }
 
+    /// Scrubs compare the chunks of a stripe with each other, too.
+    pub(crate) fn scrubs_compare_words(self) -> bool {
+        self.0.prevent(Bug::ScrubOfChecksumsOnly)
+    }
+
     /// A chunk that is put needs room in its namespace's quota.
     pub(crate) fn puts_keep_to_quotas(self) -> bool {
         self.0.prevent(Bug::PutBeyondQuota)

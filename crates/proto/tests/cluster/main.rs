@@ -9,6 +9,7 @@ mod impossible;
 mod lessons;
 mod objects;
 mod paced;
+mod scrub;
 mod starved;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +42,26 @@ struct Cluster {
     verdict: Option<Impossible>,
 }
 
+/// What may be chosen of a cluster.
+struct Setup {
+    limits: Limits,
+    graphs: GraphSettings,
+    rules: Rules,
+    /// Who computes codes at a node.
+    coder: fn(u16) -> codec::Coder,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            graphs: GraphSettings::default(),
+            rules: Rules::all(),
+            coder: |_| codec::Coder::default(),
+        }
+    }
+}
+
 /// Makes of a message what nobody who keeps the rules sends; false if the message is none of those it is about.
 type Lie = fn(&mut GroupBody) -> bool;
 
@@ -50,38 +71,38 @@ fn host_id(node: u16) -> HostId {
 
 impl Cluster {
     fn new(nodes: u16, profile: &str) -> Self {
-        let store =
-            StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
-        Self::with_memory(nodes, profile, &store, |_| Budget::new(256 << 20))
+        Self::of(nodes, profile, &Setup::default())
     }
 
     fn with_memory(nodes: u16, profile: &str, store: &StoreConfig, budget: impl Fn(u16) -> Budget) -> Self {
-        Self::assemble(nodes, profile, store, (Limits::default(), GraphSettings::default()), budget)
+        Self::assemble(nodes, profile, store, &Setup::default(), budget)
     }
 
     /// A cluster of 3+2 with other bounds.
     fn with_limits(nodes: u16, limits: Limits) -> Self {
-        let store =
-            StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
-        Self::assemble(nodes, "rs(3+2)", &store, (limits, GraphSettings::default()), |_| {
-            Budget::new(256 << 20)
-        })
+        Self::of(nodes, "rs(3+2)", &Setup { limits, ..Setup::default() })
     }
 
     /// A cluster in which chunks are made by graphs.
     fn with_graphs(nodes: u16, profile: &str, graphs: GraphSettings) -> Self {
+        Self::of(nodes, profile, &Setup { graphs, ..Setup::default() })
+    }
+
+    /// A cluster with room for everything.
+    fn of(nodes: u16, profile: &str, setup: &Setup) -> Self {
         let store =
             StoreConfig { cluster: ClusterId(7), area_limit_bytes: 8 << 20, eviction: Eviction::Clock };
-        Self::assemble(nodes, profile, &store, (Limits::default(), graphs), |_| Budget::new(256 << 20))
+        Self::assemble(nodes, profile, &store, setup, |_| Budget::new(256 << 20))
     }
 
     fn assemble(
         nodes: u16,
         profile: &str,
         store: &StoreConfig,
-        (limits, graphs): (Limits, GraphSettings),
+        setup: &Setup,
         budget: impl Fn(u16) -> Budget,
     ) -> Self {
+        let Setup { limits, graphs, rules, coder } = *setup;
         let profile: Profile = profile.parse().unwrap();
         let config = CoordinatorConfig {
             cluster: ClusterId(7),
@@ -90,7 +111,7 @@ impl Cluster {
             shards: 1,
             groups: u32::from(nodes),
             timing: Timing::default(),
-            rules: Rules::all(),
+            rules,
             records: RecordKeeping::Stored,
             on_loss: types::LossPolicy::Error,
         };
@@ -111,10 +132,10 @@ impl Cluster {
                 host: host_id(node),
                 shard: 0,
                 timing: Timing::default(),
-                rules: Rules::all(),
+                rules,
                 limits,
                 graphs,
-                coder: codec::Coder::default(),
+                coder: coder(node),
                 store: store.clone(),
                 budget: budget(node),
                 quotas: store::Quotas::new(1),

@@ -80,7 +80,12 @@ impl Cluster {
     }
 
     pub(super) fn put(&mut self, node: u16, key: &str, value: &[u8]) -> Option<Outcome> {
-        let (token, upload) = self.begin_upload(node, key, value.len(), StoreMode::Set);
+        self.put_of(node, key, value, CHUNK_LEN)
+    }
+
+    /// The same in chunks of `chunk_len` bytes.
+    pub(super) fn put_of(&mut self, node: u16, key: &str, value: &[u8], chunk_len: u32) -> Option<Outcome> {
+        let (token, upload) = self.begin_upload_of(node, key, (value.len(), chunk_len), StoreMode::Set);
         self.settle();
         self.feed(node, upload, value, 0);
         self.answers.get(&token).cloned()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::{
     GraphStats, HostLatencies, HostMemory, HostStats, LostKey, NamespaceUse, RoleBytes, ScrubFinding,
+    WrongStripe,
 };
 use types::{HostId, NamespaceId};
 
@@ -19,6 +20,8 @@ pub(crate) struct WorkerSnapshot {
     pub namespaces: BTreeMap<NamespaceId, NamespaceUse>,
     pub scrub_findings: Vec<ScrubFinding>,
     pub lost_keys: Vec<LostKey>,
+    pub wrong_keys: Vec<LostKey>,
+    pub wrong_stripes: Vec<WrongStripe>,
     /// Commands of its clients, keys where they have several, without an answer.
     pub open_requests: usize,
     pub buffer_bytes: usize,

@@ -276,6 +276,8 @@ impl Worker {
             namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),
             lost_keys: proto::lost_keys(&self.host.borrow()).cloned().collect(),
+            wrong_keys: proto::wrong_keys(&self.host.borrow()).cloned().collect(),
+            wrong_stripes: proto::wrong_stripes(&self.host.borrow()).to_vec(),
             open_requests: self.connections.borrow().iter().map(|connection| connection.waiting()).sum(),
             buffer_bytes: self.gate.held(),
             memory: self.memory(),

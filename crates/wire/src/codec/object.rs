@@ -8,8 +8,9 @@ use types::{
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
-    Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Heard, Keep, KeptObject, List, Listed, ListedChunk,
-    MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict, Verdicts,
+    Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Harm, Heard, Keep, KeptObject, List, Listed,
+    ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict,
+    Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -50,7 +51,8 @@ wire_struct!(KeptObject { descriptor, key_hash });
 wire_struct!(Free { owner, term, member, number, objects });
 wire_struct!(Recall { owner, term, number });
 wire_struct!(Heard { owner, term, member, number });
-wire_struct!(Ask { owner, member, objects, lost });
+wire_struct!(Ask { owner, member, objects, found });
+wire_enum!(Harm { 0 => None {}, 1 => Lost {}, 2 => Wrong {} });
 wire_struct!(Asked { object, key_hash });
 wire_struct!(Verdicts { owner, term, member, verdicts, moved });
 wire_struct!(Moved { object, exceptions });

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use store::ChunkStore;
 use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, RoleIndex, Time, ViewVersion};
 use wire::object::{
-    Ask, Asked, Cell, ChunkReport, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
+    Ask, Asked, Cell, ChunkReport, Harm, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
 };
 
 use super::order::{Made, Order, Purpose};
@@ -184,7 +184,10 @@ impl Fill {
         for (owner, objects) in by_owner {
             let objects: Vec<Asked> = objects.into_values().collect();
             for objects in objects.chunks(TOLD_AT_ONCE) {
-                tell_owner(scope, Ask { owner, member: self.member, objects: objects.to_vec(), lost: true });
+                tell_owner(
+                    scope,
+                    Ask { owner, member: self.member, objects: objects.to_vec(), found: Harm::Lost },
+                );
             }
         }
     }
@@ -454,10 +457,11 @@ fn list_sources(view: &GroupView, role: RoleIndex, here: HostId) -> VecDeque<(Ro
 }
 
 fn ask_owner(scope: &mut Scope<'_>, member: MemberId, asked: Asked) {
-    tell_owner(scope, Ask { owner: asked.object.owner, member, objects: vec![asked], lost: false });
+    tell_owner(scope, Ask { owner: asked.object.owner, member, objects: vec![asked], found: Harm::None });
 }
 
-fn tell_owner(scope: &mut Scope<'_>, ask: Ask) {
+/// Says something to an owner, if anybody speaks for it.
+pub(super) fn tell_owner(scope: &mut Scope<'_>, ask: Ask) {
     if let Some(primary) = scope.primary_of(ask.owner) {
         scope.send(primary, ObjectMessage::Ask(ask));
     }

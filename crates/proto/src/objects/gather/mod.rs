@@ -13,7 +13,7 @@ use cluster::Protection;
 use codec::Coder;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
 use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
-use wire::object::{Ask, Asked, Cell, Fetch, Missing, ObjectMessage};
+use wire::object::{Ask, Asked, Cell, Fetch, Harm, Missing, ObjectMessage};
 
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
 use super::scope::Scope;
@@ -405,7 +405,8 @@ impl Gather {
     fn tell_of_loss(&self, scope: &mut Scope<'_>) {
         let (object, key_hash) = (self.descriptor.id, self.hash);
         let member = MemberId { group: object.owner.group, role: RoleIndex(0) };
-        let ask = Ask { owner: object.owner, member, objects: vec![Asked { object, key_hash }], lost: true };
+        let ask =
+            Ask { owner: object.owner, member, objects: vec![Asked { object, key_hash }], found: Harm::Lost };
         if let Some(primary) = scope.primary_of(object.owner) {
             scope.send(primary, ObjectMessage::Ask(ask));
         }

@@ -16,7 +16,7 @@ use store::{DataStore, Item};
 use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Unpin, Want};
 use types::{Descriptor, KeyHash, NamespaceId, ObjectId, Time};
 use wire::descriptor::descriptor_of;
-use wire::object::Asked;
+use wire::object::{Asked, Harm};
 
 use super::Core;
 use crate::objects::names::Errand;
@@ -203,13 +203,13 @@ impl Objects {
         if self.open.is_empty() { Time::NEVER } else { self.open_due }
     }
 
-    /// Somebody has found too few chunks of these.
-    pub(super) fn note_lost(&mut self, store: &DataStore, found: &[Asked]) {
-        self.lost.note(store, found);
+    /// Somebody has found that of these.
+    pub(super) fn note_harm(&mut self, store: &DataStore, found: &[Asked], harm: Harm) {
+        self.lost.note(store, found, harm);
     }
 
     /// Keys of such.
-    pub(super) fn lost_keys(&self) -> impl Iterator<Item = &LostKey> {
+    pub(super) fn harmed_keys(&self) -> impl Iterator<Item = &LostKey> {
         self.lost.all()
     }
 

@@ -2,6 +2,7 @@
 
 mod coding;
 mod coordinator;
+mod wrong;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,7 @@ use crate::node::snapshot::{LinkSnapshot, WorkerSnapshot};
 
 pub use coding::CodingStatus;
 pub use coordinator::{CoordinatorReport, GatheredReport, HeardNode};
+pub use wrong::{WrongKeyStatus, WrongStripeStatus};
 
 /// A node, as it sees itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -178,6 +180,12 @@ pub struct ScrubStatus {
     pub bytes_per_second: u64,
     /// What it has found; each parity remembers the first 16.
     pub findings: Vec<FindingStatus>,
+    /// Stripes of long values that it has found to be no code words; each worker remembers the first 64.
+    #[serde(default)]
+    pub wrong_stripes: Vec<WrongStripeStatus>,
+    /// Keys that it serves with such stripes, whoever has found them.
+    #[serde(default)]
+    pub wrong_keys: Vec<WrongKeyStatus>,
 }
 
 /// A place at which a parity and its data do not agree, or items are wrong.
@@ -212,7 +220,15 @@ impl ScrubStatus {
     fn of(shared: &Shared, snapshots: &[WorkerSnapshot]) -> Self {
         let (progress, bytes_per_second) = shared.scrub();
         let findings = snapshots.iter().flat_map(|worker| &worker.scrub_findings).map(FindingStatus::of);
-        Self { progress, bytes_per_second, findings: findings.collect() }
+        let stripes = snapshots.iter().flat_map(|worker| &worker.wrong_stripes);
+        let keys = snapshots.iter().flat_map(|worker| &worker.wrong_keys);
+        Self {
+            progress,
+            bytes_per_second,
+            findings: findings.collect(),
+            wrong_stripes: stripes.map(WrongStripeStatus::of).collect(),
+            wrong_keys: keys.map(WrongKeyStatus::of).collect(),
+        }
     }
 }
 

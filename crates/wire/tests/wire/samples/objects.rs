@@ -27,7 +27,7 @@ structs! {
     Free { owner, term, member, number, objects }
     Recall { owner, term, number }
     Heard { owner, term, member, number }
-    Ask { owner, member, objects, lost }
+    Ask { owner, member, objects, found }
     Asked { object, key_hash }
     Verdicts { owner, term, member, verdicts, moved }
     Moved { object, exceptions }
@@ -51,6 +51,7 @@ choices! {
     }
     Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
+    Harm { 0 None {} 1 Lost {} 2 Wrong {} }
     ChunkReport { 0 Open { group } 1 Filled { group, role, since } }
 }
 

@@ -1,20 +1,32 @@
 //! Scrub of chunks: every cell is compared with its checksum, in the background, at the pace that the operators allow.
 //!
-//! It asks nobody: a chunk is what its writer coded as long as it has the checksum that its trailer names. One that has not is got
-//! anew from the others of its stripe, as after a read that has found it.
+//! A chunk is what its writer has put as long as it has the checksum that its trailer names. One that has not is got
+//! anew from the others of its stripe, as after a read that has found it. Whether what was put is a code word one holder looks at for
+//! each stripe (`words`), once its own chunk is right; nothing here could say which of the chunks is wrong, so that is told, and not
+//! repaired.
+
+mod words;
 
 use std::collections::BTreeMap;
 
-use types::{ChunkId, MemberId, PAGE_BYTES, ScrubProgress, ScrubSettings, Time};
+use types::{ChunkId, HostId, MemberId, PAGE_BYTES, ScrubProgress, ScrubSettings, Time};
+use wire::object::{Ask, Asked, Cell, Harm, Missing};
 
+use super::fill::tell_owner;
 use super::holder::Holder;
 use super::scope::Scope;
+use crate::Timing;
 use crate::pace::Pace;
+pub use words::WrongStripe;
+pub(super) use words::is_of_scrub;
+use words::{State, WordCheck};
 
 /// What is compared in one go: some tenths of a millisecond, for which requests wait.
 const STEP_BYTES: usize = 1 << 20;
 /// Pause before the next go, in microseconds, where no rate is set.
 const PAUSE_US: u64 = 1_000;
+/// Stripes that are no code words and are named.
+const MAX_NAMED: usize = 64;
 
 /// See the module.
 #[derive(Default)]
@@ -26,8 +38,16 @@ pub(super) struct ChunkScrub {
     row: Option<u32>,
     ended: bool,
     looked: Time,
+    /// The stripe of that chunk, if it is compared here, and the pages of the chunk.
+    word: Option<(WordCheck, u64)>,
+    /// Stripes that could not be compared.
+    left_out: u64,
+    /// Those that were found wrong.
+    wrong: Vec<WrongStripe>,
     /// Pages and chunks of all scrubs: compared, and found wrong.
     totals: (u64, u64),
+    /// Questions of all scrubs.
+    numbers: u64,
 }
 
 /// What a look at some rows has shown.
@@ -45,11 +65,14 @@ impl ChunkScrub {
         let settings = scope.around.pace().scrub();
         self.follow(settings);
         self.looked = scope.now.time;
-        if !settings.running || self.ended || !scope.around.pace_mut().allows_scrub(scope.now.time) {
+        if !settings.running || self.ended || !self.go_on_with_word(scope, holders) {
+            return;
+        }
+        if !scope.around.pace_mut().allows_scrub(scope.now.time) {
             return;
         }
         let mut bytes = 0;
-        while bytes < STEP_BYTES {
+        while bytes < STEP_BYTES && self.word.is_none() {
             let Some((member, chunk, row)) = self.next(holders) else {
                 self.end();
                 break;
@@ -61,13 +84,67 @@ impl ChunkScrub {
             self.judge(scope, holder, chunk, look);
         }
         scope.around.pace_mut().spend_scrub(bytes);
+        self.go_on_with_word(scope, holders);
+    }
+
+    /// Whether no stripe is being compared any more.
+    fn go_on_with_word(&mut self, scope: &mut Scope<'_>, holders: &BTreeMap<MemberId, Holder>) -> bool {
+        let Some((word, pages)) = &mut self.word else { return true };
+        let pages = *pages;
+        let state = match holders.get(&word.member()) {
+            Some(holder) => word.go_on(scope, holder, &mut self.numbers),
+            None => State::LeftOut,
+        };
+        match state {
+            State::Waiting => return false,
+            State::Right => {}
+            State::LeftOut => self.left_out += 1,
+            State::Wrong(stripe) => self.note_wrong(scope, stripe),
+        }
+        self.word = None;
+        self.count(pages);
+        true
+    }
+
+    /// Nothing says which of its chunks is wrong, so nothing can be done about it here.
+    fn note_wrong(&mut self, scope: &mut Scope<'_>, stripe: WrongStripe) {
+        let WrongStripe { member, chunk, key_hash, row, parity } = stripe;
+        tracing::error!(group = %member.group, %chunk, row, %parity, "the chunks of a stripe are no code word");
+        self.progress.mismatches += 1;
+        self.totals.1 += 1;
+        if self.wrong.len() < MAX_NAMED {
+            self.wrong.push(stripe);
+        }
+        // The owner can name its key.
+        let (owner, objects) = (chunk.object.owner, vec![Asked { object: chunk.object, key_hash }]);
+        tell_owner(scope, Ask { owner, member, objects, found: Harm::Wrong });
+    }
+
+    /// So many pages are done with.
+    fn count(&mut self, pages: u64) {
+        self.progress.checked_pages += pages;
+        self.totals.0 += pages;
+    }
+
+    /// A cell that was asked for.
+    pub(super) fn hear_cell(&mut self, from: HostId, cell: Cell) {
+        if let Some((word, _)) = &mut self.word {
+            word.take(from, cell);
+        }
+    }
+
+    /// Somebody has not got what was asked for.
+    pub(super) fn hear_missing(&mut self, from: HostId, missing: &Missing) {
+        if let Some((word, _)) = &mut self.word {
+            word.miss(from, missing);
+        }
     }
 
     /// Begins anew if the operators have asked for another scrub than the one that is under way.
     fn follow(&mut self, settings: ScrubSettings) {
         if settings.generation != self.progress.generation {
             let progress = ScrubProgress { generation: settings.generation, ..ScrubProgress::default() };
-            *self = Self { progress, totals: self.totals, ..Self::default() };
+            *self = Self { progress, totals: self.totals, numbers: self.numbers, ..Self::default() };
         }
     }
 
@@ -87,27 +164,34 @@ impl ChunkScrub {
     }
 
     fn judge(&mut self, scope: &mut Scope<'_>, holder: &mut Holder, chunk: ChunkId, look: Look) {
-        let pages = holder.chunks().get(chunk).map_or(0, |entry| entry.chunk().pages() as u64);
-        self.row = match look {
+        let entry = holder.chunks().get(chunk);
+        let pages = entry.map_or(0, |entry| entry.chunk().pages() as u64);
+        self.row = None;
+        match look {
             Look::Part(row) => return self.row = Some(row),
-            Look::Whole => None,
+            Look::Whole if scope.rules().objects().scrubs_compare_words() => {
+                let word = entry.and_then(|entry| WordCheck::of(scope, holder.member(), chunk, entry));
+                self.word = word.map(|word| (word, pages));
+            }
+            Look::Whole => {}
             Look::Rotten => {
                 holder.give_up(scope, chunk);
                 self.progress.mismatches += 1;
                 self.progress.corrected += 1;
                 self.totals.1 += 1;
-                None
             }
-        };
-        self.progress.checked_pages += pages;
-        self.totals.0 += pages;
+        }
+        if self.word.is_none() {
+            self.count(pages);
+        }
     }
 
     fn end(&mut self) {
         self.ended = true;
         let ScrubProgress { generation, checked_pages, mismatches, .. } = self.progress;
         if checked_pages > 0 {
-            tracing::info!(generation, checked_pages, mismatches, "scrub of chunks has ended here");
+            let left_out = self.left_out;
+            tracing::info!(generation, checked_pages, mismatches, left_out, "scrub of chunks has ended here");
         }
     }
 
@@ -127,12 +211,24 @@ impl ChunkScrub {
         self.totals
     }
 
+    /// Stripes that the newest scrub has found to be no code words.
+    pub(super) fn wrong(&self) -> &[WrongStripe] {
+        &self.wrong
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.word.as_ref().map_or(0, |(word, _)| word.memory_bytes())
+    }
+
     /// When [`Self::go_on`] has something to do.
-    pub(super) fn due(&self, pace: &Pace, now: Time) -> Time {
+    pub(super) fn due(&self, pace: &Pace, timing: &Timing, now: Time) -> Time {
         let settings = pace.scrub();
         let has_ended = self.ended && self.progress.generation == settings.generation;
         if !settings.running || has_ended {
             return Time::NEVER;
+        }
+        if let Some(at) = self.word.as_ref().and_then(|(word, _)| word.due(timing.request_deadline_us)) {
+            return at;
         }
         pace.scrub_resumes_at(now).max(self.looked + PAUSE_US)
     }
@@ -243,7 +339,7 @@ mod tests {
         around.pace_mut().set(&Layout { scrub: settings, ..Layout::default() }, 1);
         let mut time = Time(start);
         loop {
-            let due = scrub.due(around.pace(), time);
+            let due = scrub.due(around.pace(), &around.config().timing, time);
             if due == Time::NEVER {
                 return time.since(Time(start));
             }
