@@ -496,12 +496,14 @@ impl Core {
 impl Core {
     /// Finds a connection for a request, and sends it as soon as that takes it.
     fn route(&mut self, now: Time, id: RequestId) {
-        let Some(request) = self.requests.get(&id) else { return };
+        // Several may have looked for its way: those who wait for a node, and those for a session.
+        let Some(request) = self.requests.get(&id).filter(|request| request.place.is_none()) else { return };
         let Some(map) = self.nodes.map() else {
             self.homeless.insert(id);
             return self.look_for_a_map(now);
         };
         let Some(namespace) = self.namespace(map) else { return self.finish(id, Err(Error::NoNamespace)) };
+        self.homeless.remove(&id);
         if self.config.sessions && request.name.is_none() && request.op.can_be_done_once() {
             let role = self.nodes.role(namespace, &request.key);
             if role.is_some_and(|role| !self.name(now, id, role)) {
@@ -514,7 +516,6 @@ impl Core {
             self.homeless.insert(id);
             return;
         };
-        self.homeless.remove(&id);
         let conn = self.connection_to(now, address);
         if let Some(request) = self.requests.get_mut(&id) {
             request.place = Some(Place { conn, sent: None });

@@ -4,6 +4,7 @@
 //! ready: the least that sockets cost. The clock is read once per batch; a request's time starts when it is handed to
 //! the kernel and ends when its answer has been read.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use mio::{Events, Poll, Token};
 
 use crate::exchange::Exchange;
 use crate::keys::KeyFormat;
-use crate::protocol::{Answer, Broken, Material, Pending, Protocol};
+use crate::protocol::{Answer, Broken, Material, Pending, Protocol, Step};
 use crate::socket::{Drained, Socket};
 use crate::source::Source;
 use crate::tally::Tally;
@@ -70,6 +71,8 @@ struct Lane {
     target: usize,
     socket: Option<Socket>,
     exchange: Exchange,
+    /// Second halves of operations, which go before others.
+    next: VecDeque<Pending>,
     reconnect_at: u64,
 }
 
@@ -104,6 +107,7 @@ impl<'a> Driver<'a> {
             target: number % plan.targets.addresses.len(),
             socket: None,
             exchange: Exchange::new(plan.protocol, plan.checking),
+            next: VecDeque::new(),
             reconnect_at: 0,
         };
         let lanes = plan.lanes.iter().map(lane).collect();
@@ -159,7 +163,7 @@ impl<'a> Driver<'a> {
     }
 
     fn is_finished(&self) -> bool {
-        self.source.is_exhausted() && self.lanes.iter().all(|lane| lane.exchange.waiting() == 0)
+        self.source.is_exhausted() && self.lanes.iter().all(|lane| lane.waiting() == 0)
     }
 
     /// A connection is ready.
@@ -172,9 +176,9 @@ impl<'a> Driver<'a> {
 
     /// Reads all that is there. The time of the last read.
     fn receive(&mut self, index: usize) -> Result<u64, Broken> {
-        let Self { lanes, plan, tally, stopping, .. } = self;
-        let lane = &mut lanes[index];
-        let Some(socket) = lane.socket.as_mut() else { return Ok(0) };
+        let Self { lanes, plan, tally, stopping, source, .. } = self;
+        let Lane { socket, exchange, next, .. } = &mut lanes[index];
+        let Some(socket) = socket.as_mut() else { return Ok(0) };
         loop {
             // Read until the kernel has no more: readiness is told once, not again for what was left.
             let drained = socket.fill()?;
@@ -183,11 +187,11 @@ impl<'a> Driver<'a> {
             let mut heard = |pending: &Pending, answer: Answer<'_>| {
                 // What is answered after the end is read, so that the stream stays in step, and not counted.
                 if *stopping == Stopping::No {
-                    take_answer(tally, plan, pending, answer, now);
+                    next.extend(take_answer(tally, source, plan, pending, answer, now));
                     taken += 1;
                 }
             };
-            lane.exchange.receive(socket, &plan.values, &mut heard)?;
+            exchange.receive(socket, &plan.values, &mut heard)?;
             if taken > 0 {
                 self.last_answer_ns = now;
                 self.done.fetch_add(taken, Ordering::Relaxed);
@@ -200,22 +204,23 @@ impl<'a> Driver<'a> {
 
     /// Fills the connection up to its depth.
     fn send(&mut self, index: usize, now: u64) -> Result<(), Broken> {
-        let lane = &mut self.lanes[index];
-        let Some(socket) = lane.socket.as_mut() else { return Ok(()) };
-        while lane.exchange.waiting() < self.plan.depth && lane.exchange.has_credit() {
-            let Some((operation, number)) = self.source.next(&self.plan.targets, lane.target) else { break };
-            let key = self.plan.format.write(number);
-            self.plan.version += 1;
+        let Self { lanes, plan, source, .. } = self;
+        let lane = &mut lanes[index];
+        while let Some(socket) = lane.socket.as_mut().filter(|_| lane.exchange.has_credit())
+            && let Some(pending) =
+                next_of(&lane.exchange, &mut lane.next, lane.target, (&mut *source, &mut *plan), now)
+        {
+            let key = plan.format.write(pending.key);
+            plan.version += 1;
             let of = Material {
-                values: &self.plan.values,
-                targets: &self.plan.targets,
-                version: self.plan.version,
-                timeout_ms: u32::try_from(self.plan.timeout.as_millis()).unwrap_or(u32::MAX),
+                values: &plan.values,
+                targets: &plan.targets,
+                version: plan.version,
+                timeout_ms: u32::try_from(plan.timeout.as_millis()).unwrap_or(u32::MAX),
             };
-            let pending = Pending { operation, key: number, sent_ns: now };
             lane.exchange.ask(&mut socket.out, key, pending, &of);
         }
-        Ok(socket.flush()?)
+        Ok(lane.socket.as_mut().map_or(Ok(()), Socket::flush)?)
     }
 
     /// Gives a connection up; what it waited for has failed.
@@ -224,7 +229,8 @@ impl<'a> Driver<'a> {
         let lane = &mut self.lanes[index];
         lane.socket = None;
         lane.reconnect_at = now + RECONNECT_AFTER.as_nanos() as u64;
-        let abandoned = lane.exchange.abandon();
+        let mut abandoned = lane.exchange.abandon();
+        abandoned.extend(lane.next.drain(..));
         // A connection that waited for nothing has failed, too; otherwise each of its requests says so.
         if abandoned.is_empty() && self.stopping == Stopping::No {
             self.tally.failed(now, why);
@@ -257,7 +263,7 @@ impl<'a> Driver<'a> {
             && now > at + DRAIN.as_nanos() as u64
         {
             // Whoever has not answered by now will not.
-            self.lanes.iter_mut().for_each(|lane| drop(lane.exchange.abandon()));
+            self.lanes.iter_mut().for_each(|lane| lane.abandon());
         }
     }
 
@@ -304,19 +310,71 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn take_answer(tally: &mut Tally, plan: &Plan, request: &Pending, answer: Answer<'_>, now: u64) {
-    let latency_ns = now.saturating_sub(request.sent_ns);
+impl Lane {
+    /// Operations that have begun here.
+    fn waiting(&self) -> usize {
+        self.exchange.waiting() + self.next.len()
+    }
+
+    /// Waits for nothing any more.
+    fn abandon(&mut self) {
+        self.exchange.abandon();
+        self.next.clear();
+    }
+}
+
+/// What a connection asks next, if there is room for it.
+fn next_of(
+    exchange: &Exchange,
+    next: &mut VecDeque<Pending>,
+    target: usize,
+    (source, plan): (&mut Source, &mut Plan),
+    now: u64,
+) -> Option<Pending> {
+    if let Some(next) = next.pop_front() {
+        return Some(Pending { sent_ns: now, ..next });
+    }
+    if exchange.waiting() >= plan.depth {
+        return None;
+    }
+    let (operation, key) = source.next(&mut plan.targets, &mut plan.format, target)?;
+    Some(Pending { step: Step::first_of(operation), key, begun_ns: now, sent_ns: now })
+}
+
+/// Counts an answer; what has to be asked now, if its operation goes on.
+fn take_answer(
+    tally: &mut Tally,
+    source: &mut Source,
+    plan: &Plan,
+    request: &Pending,
+    answer: Answer<'_>,
+    now: u64,
+) -> Option<Pending> {
     match answer {
-        Answer::Refused(words) => return tally.failed(now, &String::from_utf8_lossy(words)),
+        Answer::Refused(words) => {
+            tally.failed(now, &String::from_utf8_lossy(words));
+            return None;
+        }
+        Answer::Exists => {
+            tally.conflicts += 1;
+            return Some(Pending { step: Step::Look, ..*request });
+        }
         Answer::Miss => tally.misses += 1,
-        Answer::Hit { len, bytes } => {
+        Answer::Hit { len, bytes, version } => {
             tally.bytes += len;
             let is_wrong = |value: &[u8]| plan.values.check(value, request.key) == Verdict::Wrong;
             if plan.checking == Checking::On && bytes.is_none_or(is_wrong) {
                 tally.wrong += 1;
             }
+            if request.step == Step::Look {
+                return Some(Pending { step: Step::Replace(version), ..*request });
+            }
         }
-        Answer::Stored => tally.bytes += plan.values.len_of(request.key) as u64,
+        Answer::Stored => {
+            tally.bytes += plan.values.len_of(request.key) as u64;
+            source.stored(request.key);
+        }
     }
-    tally.answered(request.operation, now, latency_ns);
+    tally.answered(request.step.operation(), now, now.saturating_sub(request.begun_ns));
+    None
 }

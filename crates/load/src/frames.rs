@@ -17,7 +17,7 @@ use types::op::{Key, StoreMode};
 use types::{MemberId, NamespaceId};
 
 use crate::names::{Given, Name, Names};
-use crate::protocol::{Answer, Broken, Material, Naming, Operation, Pending};
+use crate::protocol::{Answer, Broken, Material, Naming, Pending, Step};
 use crate::socket::Socket;
 use crate::values::{Checking, Values};
 
@@ -50,6 +50,7 @@ enum Asked {
 #[derive(Default)]
 struct Reading {
     len: u64,
+    version: u64,
     come: u64,
     /// Bytes that have come and that the server does not know of.
     owed: u32,
@@ -108,16 +109,24 @@ impl Frames {
 
     /// Asks for what `pending` says, of `key`.
     pub(crate) fn ask(&mut self, out: &mut Vec<u8>, key: &[u8], pending: Pending, of: &Material<'_>) {
-        match pending.operation {
-            Operation::Get => {
+        match pending.step {
+            Step::Get | Step::Look => {
                 let ask = Ask::Get(GetAsk { window: READ_WINDOW, ..GetAsk::default() });
                 self.send(out, key, None, ask, of, Asked::Read(pending, Reading::default()));
             }
-            Operation::Set => self.store(out, key, pending, of),
+            Step::Set => self.store(out, key, pending, None, of),
+            Step::Replace(version) => self.store(out, key, pending, version, of),
         }
     }
 
-    fn store(&mut self, out: &mut Vec<u8>, key: &[u8], pending: Pending, of: &Material<'_>) {
+    fn store(
+        &mut self,
+        out: &mut Vec<u8>,
+        key: &[u8],
+        pending: Pending,
+        compare: Option<u64>,
+        of: &Material<'_>,
+    ) {
         let name = self.name(out, key, pending.key, of);
         let len = of.values.len_of(pending.key);
         let (content, left) = if len <= MAX_PIECE_BYTES {
@@ -127,7 +136,7 @@ impl Frames {
         } else {
             (Content::Pieces(len as u64), 0..len)
         };
-        let ask = Ask::Store(StoreAsk { mode: StoreMode::Set, flags: 0, ttl: 0, compare: None, content });
+        let ask = Ask::Store(StoreAsk { mode: StoreMode::Set, flags: 0, ttl: 0, compare, content });
         let writing = Writing { name, version: of.version, left };
         self.send(out, key, name, ask, of, Asked::Write(pending, writing));
     }
@@ -220,7 +229,7 @@ impl Frames {
             let Some(Asked::Read(_, reading)) = self.asked.get_mut(&id) else {
                 return Err(Broken::Malformed);
             };
-            reading.len = value.len;
+            (reading.len, reading.version) = (value.len, value.meta.version);
             return Ok(());
         }
         match (self.asked.remove(&id), answer) {
@@ -231,7 +240,8 @@ impl Frames {
                 }
             }
             (Some(Asked::Read(pending, _)), Heard::Value(value)) => {
-                heard(&pending, Answer::hit(value.bytes.as_deref().unwrap_or_default()));
+                let (bytes, version) = (value.bytes.unwrap_or_default(), Some(value.meta.version));
+                heard(&pending, Answer::Hit { len: value.len, bytes: Some(&bytes), version });
             }
             (Some(Asked::Read(pending, _)), Heard::Just(Code::Miss)) => heard(&pending, Answer::Miss),
             (Some(Asked::Write(pending, writing)), answer) => {
@@ -251,7 +261,13 @@ impl Frames {
                 self.names.forget(name);
             }
         }
-        if code == Code::Stored { Answer::Stored } else { refused(code) }
+        match code {
+            Code::Stored => Answer::Stored,
+            Code::Exists => Answer::Exists,
+            // A value that was to be replaced, and is gone.
+            Code::NotFound => Answer::Miss,
+            code => refused(code),
+        }
     }
 
     fn hear_end(
@@ -267,7 +283,7 @@ impl Frames {
             Code::Whole if reading.come != reading.len => return Err(Broken::Malformed),
             Code::Whole => {
                 let bytes = (self.checking == Checking::On).then_some(&reading.bytes[..]);
-                heard(&pending, Answer::Hit { len: reading.len, bytes });
+                heard(&pending, Answer::Hit { len: reading.len, bytes, version: Some(reading.version) });
             }
             code => heard(&pending, refused(code)),
         }
@@ -396,7 +412,7 @@ mod tests {
             assert_eq!(self.hears(&FromServer::Welcome(welcome)).unwrap(), []);
         }
 
-        fn ask(&mut self, operation: Operation, key: u32) {
+        fn ask(&mut self, step: Step, key: u32) {
             self.version += 1;
             let of = Material {
                 values: &self.values,
@@ -404,7 +420,7 @@ mod tests {
                 version: self.version,
                 timeout_ms: 1000,
             };
-            let pending = Pending { operation, key, sent_ns: u64::from(key) };
+            let pending = Pending { step, key, begun_ns: 0, sent_ns: u64::from(key) };
             self.frames.ask(&mut self.socket.out, b"k0000000000", pending, &of);
         }
 
@@ -443,7 +459,7 @@ mod tests {
             let values = &self.values;
             self.frames.receive(&mut self.socket, values, &mut |pending, answer| {
                 all.push(match answer {
-                    Answer::Hit { len, bytes } => {
+                    Answer::Hit { len, bytes, .. } => {
                         let value = bytes.expect("it is checked");
                         assert_eq!(values.check(value, pending.key), Verdict::Right);
                         (pending.key, Some(len))
@@ -475,8 +491,8 @@ mod tests {
         let mut stage = Stage::new(40);
         assert!(!stage.frames.has_credit(), "nobody has said welcome");
         stage.welcome(2);
-        stage.ask(Operation::Get, 1);
-        stage.ask(Operation::Get, 2);
+        stage.ask(Step::Get, 1);
+        stage.ask(Step::Get, 2);
         assert!(!stage.frames.has_credit() && stage.frames.waiting() == 2);
         assert_eq!(stage.frames.oldest_ns(), Some(1));
         let (first, second) = (stage.request(), stage.request());
@@ -491,13 +507,13 @@ mod tests {
     fn writes_have_names_once_there_is_a_session() {
         let mut stage = Stage::new(40);
         stage.welcome(8);
-        stage.ask(Operation::Set, 1);
+        stage.ask(Step::Set, 1);
         let (session, write) = (stage.request(), stage.request());
         assert!(matches!(session.1.ask, Ask::Session) && write.1.once.is_none());
         assert_eq!((stage.frames.waiting(), stage.frames.nameless()), (1, 1), "a session is not counted");
         stage.hears(&answer(session.0, Heard::Session(ClientSession(9)))).unwrap();
         assert_eq!(stage.hears(&answer(write.0, Heard::Stored(5))).unwrap(), [(1, None)]);
-        stage.ask(Operation::Set, 2);
+        stage.ask(Step::Set, 2);
         let once = stage.request().1.once.expect("a name");
         assert_eq!((once.session, once.sequence, once.behind), (ClientSession(9), 1, 0));
         assert_eq!(stage.frames.abandon().len(), 1);
@@ -505,11 +521,21 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_replaced_by_its_version() {
+        let mut stage = Stage::new(40);
+        stage.welcome(8);
+        stage.ask(Step::Replace(Some(77)), 1);
+        let (_, (id, write)) = (stage.request(), stage.request());
+        assert!(matches!(write.ask, Ask::Store(StoreAsk { compare: Some(77), .. })), "{write:?}");
+        assert_eq!(stage.hears(&answer(id, Heard::Just(Code::Exists))).unwrap(), [(1, None)]);
+    }
+
+    #[test]
     fn a_long_value_goes_as_far_as_its_window() {
         let len = 150_000;
         let mut stage = Stage::new(len);
         stage.welcome(8);
-        stage.ask(Operation::Set, 1);
+        stage.ask(Step::Set, 1);
         let (_, (id, write)) = (stage.request(), stage.request());
         let Ask::Store(StoreAsk { content: Content::Pieces(said), .. }) = write.ask else {
             panic!("{write:?}")
@@ -533,7 +559,7 @@ mod tests {
         let len = 1_500_000;
         let mut stage = Stage::new(len);
         stage.welcome(8);
-        stage.ask(Operation::Get, 1);
+        stage.ask(Step::Get, 1);
         let (id, _) = stage.request();
         stage.hears(&answer(id, found(len as u64, None))).unwrap();
         let value = stage.value(1);
@@ -553,7 +579,7 @@ mod tests {
         assert!(matches!(stage.hears(&answer(5, Heard::Stored(1))), Err(Broken::Malformed)));
         let mut stage = Stage::new(40);
         stage.welcome(8);
-        stage.ask(Operation::Get, 1);
+        stage.ask(Step::Get, 1);
         let (id, _) = stage.request();
         stage.hears(&answer(id, found(40_000, None))).unwrap();
         let short = stage.hears(&FromServer::End(id, Code::Whole));

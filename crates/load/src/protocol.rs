@@ -14,6 +14,8 @@ pub enum Operation {
     Get,
     /// Write.
     Set,
+    /// Read, and write in the place of what was read.
+    Modify,
 }
 
 /// What a server speaks.
@@ -66,11 +68,15 @@ pub enum Answer<'a> {
         len: u64,
         /// All of it; none if it came in pieces and nobody checks it.
         bytes: Option<&'a [u8]>,
+        /// Its version, where that was asked for and there is one.
+        version: Option<u64>,
     },
     /// A read found nothing.
     Miss,
     /// A write is done.
     Stored,
+    /// A write is not done: another version is there than the one that was read.
+    Exists,
     /// The server refused, in these words.
     Refused(&'a [u8]),
 }
@@ -79,17 +85,49 @@ impl<'a> Answer<'a> {
     /// A read found this.
     #[must_use]
     pub fn hit(value: &'a [u8]) -> Self {
-        Self::Hit { len: value.len() as u64, bytes: Some(value) }
+        Self::Hit { len: value.len() as u64, bytes: Some(value), version: None }
     }
 }
 
 /// A request whose answer is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pending {
-    pub operation: Operation,
+    pub step: Step,
     pub key: u32,
-    /// When it was handed to the kernel.
+    /// When the first request of its operation was handed to the kernel.
+    pub begun_ns: u64,
+    /// When it was itself.
     pub sent_ns: u64,
+}
+
+/// What a request is of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Get,
+    Set,
+    /// A value is read that is to be written.
+    Look,
+    /// It is written, in the place of this version; whatever is there where servers know no versions.
+    Replace(Option<u64>),
+}
+
+impl Step {
+    /// With which an operation begins.
+    pub(crate) fn first_of(operation: Operation) -> Self {
+        match operation {
+            Operation::Get => Self::Get,
+            Operation::Set => Self::Set,
+            Operation::Modify => Self::Look,
+        }
+    }
+
+    pub(crate) fn operation(self) -> Operation {
+        match self {
+            Self::Get => Operation::Get,
+            Self::Set => Operation::Set,
+            Self::Look | Self::Replace(_) => Operation::Modify,
+        }
+    }
 }
 
 /// What requests are made of.

@@ -20,6 +20,10 @@ pub struct Tally {
     pub gets: Histogram<u64>,
     /// Latencies of writes, in nanoseconds.
     pub sets: Histogram<u64>,
+    /// Latencies of reads with the writes that came of them, in nanoseconds.
+    pub modifies: Histogram<u64>,
+    /// How often another had written between the two, and both were done again.
+    pub conflicts: u64,
     /// Bytes of the values that were read or written.
     pub bytes: u64,
     /// Reads that found nothing.
@@ -41,6 +45,8 @@ impl Tally {
         Self {
             gets: empty(),
             sets: empty(),
+            modifies: empty(),
+            conflicts: 0,
             bytes: 0,
             misses: 0,
             wrong: 0,
@@ -58,6 +64,7 @@ impl Tally {
         match operation {
             Operation::Get => self.gets.saturating_record(latency_ns),
             Operation::Set => self.sets.saturating_record(latency_ns),
+            Operation::Modify => self.modifies.saturating_record(latency_ns),
         }
     }
 
@@ -72,13 +79,15 @@ impl Tally {
 
     /// Operations that were answered.
     pub fn operations(&self) -> u64 {
-        self.gets.len() + self.sets.len()
+        self.gets.len() + self.sets.len() + self.modifies.len()
     }
 
     /// Adds what another thread counted.
     pub fn add(&mut self, other: &Self) {
         self.gets.add(&other.gets).expect("all histograms have the same bounds");
         self.sets.add(&other.sets).expect("all histograms have the same bounds");
+        self.modifies.add(&other.modifies).expect("all histograms have the same bounds");
+        self.conflicts += other.conflicts;
         self.bytes += other.bytes;
         self.misses += other.misses;
         self.wrong += other.wrong;
@@ -95,6 +104,7 @@ impl Tally {
     pub fn all(&self) -> Histogram<u64> {
         let mut all = self.gets.clone();
         all.add(&self.sets).expect("all histograms have the same bounds");
+        all.add(&self.modifies).expect("all histograms have the same bounds");
         all
     }
 }

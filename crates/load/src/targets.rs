@@ -1,6 +1,7 @@
 //! Which servers there are, and which key belongs to which of them.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use client::Router;
@@ -52,6 +53,26 @@ pub struct Targets {
     pub process_addresses: Vec<SocketAddr>,
     /// Where a map can be had.
     map_addresses: Vec<SocketAddr>,
+    rule: Rule,
+}
+
+/// Where a key belongs.
+#[derive(Clone, Debug)]
+enum Rule {
+    Anywhere,
+    /// By its hash, to one of so many.
+    Sharded(u64),
+    Mapped(Arc<Mapped>),
+}
+
+/// Where the map says.
+#[derive(Debug)]
+struct Mapped {
+    map: ClusterMap,
+    /// In the order of the addresses.
+    nodes: Vec<NodeId>,
+    routing: Routing,
+    listener: Listener,
 }
 
 const FETCH_LIMIT: Duration = Duration::from_secs(2);
@@ -68,16 +89,16 @@ impl Targets {
         keys: u32,
     ) -> Result<Self, Unresolved> {
         match source {
-            Source::Any(addresses) => Ok(Self::fixed(addresses, Vec::new())),
-            Source::Sharded(addresses) if addresses.len() == 1 => Ok(Self::fixed(addresses, Vec::new())),
+            Source::Any(addresses) => Ok(Self::fixed(addresses, Rule::Anywhere)),
+            Source::Sharded(addresses) if addresses.len() == 1 => Ok(Self::fixed(addresses, Rule::Anywhere)),
             Source::Sharded(addresses) => {
-                let count = addresses.len() as u64;
-                let owner = |key: &[u8]| (KeyHash::of(ClusterId(0), key).0 % count) as u16;
-                Ok(Self::fixed(addresses, (0..keys).map(|number| owner(format.write(number))).collect()))
+                let mut targets = Self::fixed(addresses, Rule::Sharded(addresses.len() as u64));
+                targets.cover(keys, format);
+                Ok(targets)
             }
             Source::Map(http) | Source::AnyOfMap(http) => {
                 let map = fetch_map(&[*http]).map_err(Unresolved::NoMap)?;
-                Self::routed(&map, source.routing(), *http, listener, (format, keys))
+                Self::routed(map, source.routing(), *http, listener, (format, keys))
             }
         }
     }
@@ -92,53 +113,83 @@ impl Targets {
     ) -> Option<Self> {
         let (Source::Map(http) | Source::AnyOfMap(http)) = source else { return None };
         let map = fetch_map(&self.map_addresses).ok()?;
-        Self::routed(&map, source.routing(), *http, listener, (format, keys)).ok()
+        let covered = self.owners.len().max(self.roles.len());
+        // Also those that were added since.
+        let keys = u32::try_from(covered).unwrap_or(u32::MAX).max(keys);
+        Self::routed(map, source.routing(), *http, listener, (format, keys)).ok()
     }
 
-    fn fixed(addresses: &[SocketAddr], owners: Vec<u16>) -> Self {
+    fn fixed(addresses: &[SocketAddr], rule: Rule) -> Self {
         Self {
             addresses: addresses.to_vec(),
-            owners,
+            owners: Vec::new(),
             roles: Vec::new(),
             process_addresses: addresses.to_vec(),
             map_addresses: Vec::new(),
+            rule,
         }
     }
 
     fn routed(
-        map: &ClusterMap,
+        map: ClusterMap,
         routing: Routing,
         http: SocketAddr,
         listener: Listener,
         (format, keys): (&mut KeyFormat, u32),
     ) -> Result<Self, Unresolved> {
-        let nodes = listening(map, listener)?;
-        let count = nodes.len();
-        let (mut owners, mut roles) = (Vec::new(), Vec::new());
-        for number in 0..keys {
-            let location = Router::locate_in(map, format.write(number));
-            if routing == Routing::ToPrimaries {
-                let primary = location.primary.map(|host| host.node);
-                let at = nodes.iter().position(|(node, _)| Some(*node) == primary);
-                // A slot without a primary: any node forwards, or says why not.
-                owners.push(at.unwrap_or(number as usize % count) as u16);
+        let (nodes, addresses): (Vec<NodeId>, Vec<SocketAddr>) =
+            listening(&map, listener)?.into_iter().unzip();
+        let alive = map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
+        let map_addresses = [http].into_iter().chain(alive).collect();
+        let process_addresses = addresses.iter().copied().chain([http]).collect();
+        let rule = Rule::Mapped(Arc::new(Mapped { map, nodes, routing, listener }));
+        let mut targets = Self { process_addresses, map_addresses, ..Self::fixed(&addresses, rule) };
+        targets.cover(keys, format);
+        Ok(targets)
+    }
+
+    /// Knows where the keys below `keys` belong.
+    pub(crate) fn cover(&mut self, keys: u32, format: &mut KeyFormat) {
+        match &self.rule {
+            Rule::Anywhere => {}
+            Rule::Sharded(count) => {
+                for number in self.owners.len() as u32..keys {
+                    let hash = KeyHash::of(ClusterId(0), format.write(number));
+                    self.owners.push((hash.0 % count) as u16);
+                }
             }
-            if listener == Listener::Native {
-                roles.push(location.member);
+            Rule::Mapped(mapped) => {
+                for number in self.owners.len().max(self.roles.len()) as u32..keys {
+                    let location = Router::locate_in(&mapped.map, format.write(number));
+                    if mapped.routing == Routing::ToPrimaries {
+                        let primary = location.primary.map(|host| host.node);
+                        let at = mapped.nodes.iter().position(|node| Some(*node) == primary);
+                        // A slot without a primary: any node forwards, or says why not.
+                        self.owners.push(at.unwrap_or(number as usize % mapped.nodes.len()) as u16);
+                    }
+                    if mapped.listener == Listener::Native {
+                        self.roles.push(location.member);
+                    }
+                }
             }
         }
-        let addresses: Vec<SocketAddr> = nodes.into_iter().map(|(_, address)| address).collect();
-        let process_addresses = addresses.iter().copied().chain([http]).collect();
-        let nodes = map.nodes.iter().filter(|node| node.alive).map(|node| node.http);
-        let map_addresses = [http].into_iter().chain(nodes).collect();
-        Ok(Self { addresses, owners, roles, process_addresses, map_addresses })
     }
 
     /// One server, which has all keys under one data role.
     #[cfg(test)]
     pub(crate) fn of_one_role(address: SocketAddr, keys: u32) -> Self {
         let role = MemberId { group: types::GroupId(0), role: types::RoleIndex(0) };
-        Self { roles: vec![role; keys as usize], ..Self::fixed(&[address], Vec::new()) }
+        Self { roles: vec![role; keys as usize], ..Self::fixed(&[address], Rule::Anywhere) }
+    }
+
+    /// The server to which `key` belongs; none if any will do.
+    pub(crate) fn owner_of(&self, key: u32) -> Option<usize> {
+        self.owners.get(key as usize).map(|&owner| usize::from(owner))
+    }
+
+    /// Whether nobody but its owner knows a key.
+    pub(crate) fn is_sharded(&self) -> bool {
+        matches!(self.rule, Rule::Sharded(_))
     }
 
     /// Whether `key` may be asked of server `target`.
@@ -217,6 +268,15 @@ mod tests {
             let owned = (0..3000).filter(|&key| targets.owns(target, key)).count();
             assert!((900..1100).contains(&owned), "{owned}");
         }
+    }
+
+    #[test]
+    fn keys_that_are_added_have_owners_too() {
+        let addresses: Vec<SocketAddr> =
+            (1..=3).map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect();
+        let mut targets = resolved(addresses.clone(), 10).unwrap();
+        targets.cover(100, &mut KeyFormat::new(24));
+        assert_eq!(targets.owners, resolved(addresses, 100).unwrap().owners);
     }
 
     #[test]

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use client::reply::{Parsed, Reply, parse};
 use client::request;
 
-use crate::protocol::{Answer, Broken, Material, Operation, Pending, Text};
+use crate::protocol::{Answer, Broken, Material, Pending, Step, Text};
 use crate::socket::Socket;
-use crate::values::Values;
 
 /// What is at the start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +40,11 @@ impl Lines {
 
     /// Asks for what `pending` says, of `key`.
     pub(crate) fn ask(&mut self, out: &mut Vec<u8>, key: &[u8], pending: Pending, of: &Material<'_>) {
-        match pending.operation {
-            Operation::Get => self.text.write_get(out, key),
-            Operation::Set => self.text.write_set(out, key, of.values, pending.key, of.version),
+        match pending.step {
+            Step::Get => self.text.write_get(out, key),
+            Step::Look => self.text.write_look(out, key),
+            Step::Set => self.text.write_set(out, key, pending.key, None, of),
+            Step::Replace(version) => self.text.write_set(out, key, pending.key, version, of),
         }
         self.in_flight.push_back(pending);
     }
@@ -55,7 +56,7 @@ impl Lines {
         heard: &mut dyn FnMut(&Pending, Answer<'_>),
     ) -> Result<(), Broken> {
         while let Some(first) = self.in_flight.front() {
-            let len = match self.text.decode(first.operation, socket.input()) {
+            let len = match self.text.decode(first.step, socket.input()) {
                 Decoded::More => break,
                 Decoded::Malformed => return Err(Broken::Malformed),
                 Decoded::Done(answer, len) => {
@@ -87,24 +88,41 @@ impl Text {
         }
     }
 
-    /// Appends a write of `key`, whose number is `number`.
-    fn write_set(self, out: &mut Vec<u8>, key: &[u8], values: &Values, number: u32, version: u64) {
+    /// Appends a read of `key` that also asks for the version, where there is one.
+    fn write_look(self, out: &mut Vec<u8>, key: &[u8]) {
         match self {
             Self::Memcached => {
-                out.extend_from_slice(b"set ");
+                out.extend_from_slice(b"gets ");
+                out.extend_from_slice(key);
+                out.extend_from_slice(b"\r\n");
+            }
+            Self::Redis { .. } => self.write_get(out, key),
+        }
+    }
+
+    /// Appends a write of `key`, whose number is `number`, in the place of `compare` if there is that.
+    fn write_set(self, out: &mut Vec<u8>, key: &[u8], number: u32, compare: Option<u64>, of: &Material<'_>) {
+        let len = of.values.len_of(number);
+        match self {
+            Self::Memcached => {
+                out.extend_from_slice(if compare.is_some() { b"cas " } else { b"set " });
                 out.extend_from_slice(key);
                 out.extend_from_slice(b" 0 0 ");
-                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
+                if let Some(version) = compare {
+                    out.push(b' ');
+                    out.extend_from_slice(itoa::Buffer::new().format(version).as_bytes());
+                }
             }
             Self::Redis { .. } => {
                 out.extend_from_slice(b"*3\r\n$3\r\nSET\r\n");
                 bulk(out, key);
                 out.push(b'$');
-                out.extend_from_slice(itoa::Buffer::new().format(values.len_of(number)).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(len).as_bytes());
             }
         }
         out.extend_from_slice(b"\r\n");
-        values.write(out, number, version);
+        of.values.write(out, number, of.version);
         out.extend_from_slice(b"\r\n");
         if let Self::Redis { wait: Some(replicas) } = self {
             out.extend_from_slice(b"*3\r\n$4\r\nWAIT\r\n");
@@ -113,12 +131,13 @@ impl Text {
         }
     }
 
-    /// Reads the answer to `operation`.
-    fn decode(self, operation: Operation, buffer: &[u8]) -> Decoded<'_> {
+    /// Reads the answer to `step`.
+    fn decode(self, step: Step, buffer: &[u8]) -> Decoded<'_> {
         match self {
             Self::Memcached => decode_memcached(buffer),
             Self::Redis { wait } => {
-                decode_redis(buffer, if operation == Operation::Set { wait } else { None })
+                let writes = matches!(step, Step::Set | Step::Replace(_));
+                decode_redis(buffer, wait.filter(|_| writes))
             }
         }
     }
@@ -136,9 +155,13 @@ fn decode_memcached(buffer: &[u8]) -> Decoded<'_> {
     match parse(buffer) {
         Parsed::Complete(reply, len) => {
             let answer = match reply {
-                Reply::Value { value, .. } => Answer::hit(value),
-                Reply::Miss => Answer::Miss,
+                Reply::Value { value, cas, .. } => {
+                    Answer::Hit { len: value.len() as u64, bytes: Some(value), version: cas }
+                }
+                // A value that was to be replaced, and is gone.
+                Reply::Miss | Reply::NotFound => Answer::Miss,
                 Reply::Stored => Answer::Stored,
+                Reply::Exists => Answer::Exists,
                 Reply::ServerError(text) | Reply::ClientError(text) => Answer::Refused(text),
                 _ => Answer::Refused(b"an answer to another request"),
             };
@@ -194,14 +217,17 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
-    use crate::values::Lengths;
+    use crate::targets::Targets;
+    use crate::values::{Lengths, Values};
 
     const WAITING: Text = Text::Redis { wait: Some(2) };
 
     #[test]
     fn a_waiting_set_is_one_answer() {
-        let decode = |bytes: &'static [u8]| WAITING.decode(Operation::Set, bytes);
+        let decode = |bytes: &'static [u8]| WAITING.decode(Step::Set, bytes);
         assert_eq!(decode(b"+OK\r\n:2\r\n+"), Decoded::Done(Answer::Stored, 9));
         assert_eq!(decode(b"+OK\r\n:"), Decoded::More);
         assert_eq!(decode(b"+OK\r\n:1\r\n"), Decoded::Done(Answer::Refused(b"too few replicas"), 9));
@@ -210,7 +236,7 @@ mod tests {
 
     #[test]
     fn bulk_strings_are_hits_and_nil_is_a_miss() {
-        let decode = |bytes: &'static [u8]| WAITING.decode(Operation::Get, bytes);
+        let decode = |bytes: &'static [u8]| WAITING.decode(Step::Get, bytes);
         assert_eq!(decode(b"$3\r\na\r\n\r\n"), Decoded::Done(Answer::hit(b"a\r\n"), 9));
         assert_eq!(decode(b"$3\r\na\r\n"), Decoded::More);
         assert_eq!(decode(b"$-1\r\n"), Decoded::Done(Answer::Miss, 5));
@@ -219,14 +245,29 @@ mod tests {
 
     #[test]
     fn requests_have_their_protocols_form() {
-        let values = Values::new(Lengths::all(1));
+        let (values, address) = (Values::new(Lengths::all(1)), SocketAddr::from(([127, 0, 0, 1], 1)));
+        let targets = Targets::of_one_role(address, 1);
+        let of = Material { values: &values, targets: &targets, version: 1, timeout_ms: 1 };
         let mut out = Vec::new();
-        WAITING.write_set(&mut out, b"key", &values, 1, 1);
+        WAITING.write_set(&mut out, b"key", 1, Some(7), &of);
         let text = String::from_utf8_lossy(&out);
-        assert!(text.starts_with("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\n"));
+        assert!(text.starts_with("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$1\r\n"), "it compares nothing");
         assert!(text.ends_with("\r\n*3\r\n$4\r\nWAIT\r\n$1\r\n2\r\n$1\r\n0\r\n"));
-        out.clear();
-        Text::Memcached.write_set(&mut out, b"key", &values, 1, 1);
-        assert!(out.starts_with(b"set key 0 0 1\r\n") && out.ends_with(b"\r\n"));
+        let begins = |compare, head: &[u8]| {
+            let mut out = Vec::new();
+            Text::Memcached.write_set(&mut out, b"key", 1, compare, &of);
+            assert!(out.starts_with(head) && out.ends_with(b"\r\n"));
+        };
+        begins(None, b"set key 0 0 1\r\n");
+        begins(Some(7), b"cas key 0 0 1 7\r\n");
+    }
+
+    #[test]
+    fn a_value_brings_its_version_where_that_was_asked_for() {
+        let answer = |bytes: &'static [u8]| Text::Memcached.decode(Step::Look, bytes);
+        let hit = Answer::Hit { len: 1, bytes: Some(b"v"), version: Some(77) };
+        assert_eq!(answer(b"VALUE k 0 1 77\r\nv\r\nEND\r\n"), Decoded::Done(hit, 24));
+        assert_eq!(answer(b"EXISTS\r\n"), Decoded::Done(Answer::Exists, 8));
+        assert_eq!(answer(b"NOT_FOUND\r\n"), Decoded::Done(Answer::Miss, 11));
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use load::source::Mix;
 
 use crate::endpoint::Endpoint;
 use crate::output::Format;
@@ -15,6 +16,7 @@ Examples:
   gestalt bench load a b c                                  the cluster that `gestalt local` started
   gestalt bench load c --server 127.0.0.1:11211             a stock memcached
   gestalt bench set --protocol redis --wait 2 --server 127.0.0.1:6379
+  gestalt bench load a b c d f --zipf 0.99                  YCSB's workloads but for scans
   gestalt bench load a --protocol native --depth 16         the same cluster over its own protocol
   gestalt bench load a --keys 300 --value-size 64KiB:0.9,1MiB:0.09,64MiB:0.01 --clients 4 --verify
   gestalt bench load --keys 200000 && gestalt bench a --zipf 0.99 --depth 8 --duration 30s -o json
@@ -26,7 +28,9 @@ Exit codes: 0 all operations were done, 1 wrong usage, or all were refused for t
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct BenchArgs {
-    /// What to run, one after another: load (each key once), a (50 % reads), b (95 %), c (reads only), set (writes only)
+    /// What to run, one after another: load (each key once), a (50 % reads), b (95 %), c (reads only),
+    /// d (95 % reads of what was written last, 5 % new keys), f (half reads, half reads with a write in the place of what was read: by the item's
+    /// version, where servers have that), set (writes only)
     #[arg(value_enum, default_values_t = [Workload::Load, Workload::A])]
     pub workloads: Vec<Workload>,
     #[command(flatten)]
@@ -108,19 +112,25 @@ pub enum Workload {
     B,
     /// Reads only.
     C,
+    /// 95 % reads, the newest keys most; the others add keys.
+    D,
+    /// Half reads, half reads followed by a write in the place of what was read.
+    F,
     /// Writes only.
     Set,
 }
 
 impl Workload {
-    /// Writes in a thousand operations.
-    pub fn writes_per_mille(self) -> u32 {
-        match self {
-            Self::Load | Self::Set => 1000,
-            Self::A => 500,
-            Self::B => 50,
-            Self::C => 0,
-        }
+    /// What of a thousand operations.
+    pub fn mix(self) -> Mix {
+        let (writes, modifies) = match self {
+            Self::Load | Self::Set => (1000, 0),
+            Self::A => (500, 0),
+            Self::B | Self::D => (50, 0),
+            Self::C => (0, 0),
+            Self::F => (0, 500),
+        };
+        Mix { writes, modifies }
     }
 
     /// As written on the command line.
@@ -130,6 +140,8 @@ impl Workload {
             Self::A => "a",
             Self::B => "b",
             Self::C => "c",
+            Self::D => "d",
+            Self::F => "f",
             Self::Set => "set",
         }
     }

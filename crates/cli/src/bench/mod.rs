@@ -14,8 +14,9 @@ pub use args::BenchArgs;
 use args::{Dialect, Workload};
 use load::driver::{Driver, Outcome, Plan};
 use load::keys::{KeyFormat, Popularity};
+use load::latest::Latest;
 use load::protocol::{Naming, Protocol, Text};
-use load::source::Source;
+use load::source::{Share, Source};
 use load::tally::Tally;
 use load::targets::{self, Targets, Unresolved};
 use load::timeline;
@@ -32,6 +33,9 @@ use crate::words;
 
 /// Longest value that is written: it is kept whole, once a thread and twice a connection.
 const MAX_VALUE_BYTES: usize = 1 << 30;
+
+/// YCSB's exponent of Zipf's law, by which keys are read that are popular because they are new.
+const YCSB_THETA: f64 = 0.99;
 
 /// Runs the workloads one after another and prints their figures.
 ///
@@ -77,6 +81,13 @@ fn check(args: &BenchArgs) -> Result<Popularity, Exit> {
     if args.threads > args.clients {
         return Err(Exit::usage("--threads is more than --clients: each thread needs a connection"));
     }
+    let loads = args.workloads.contains(&Workload::Load) && !args.any_node;
+    if loads && usize::from(args.clients) < args.server.len() {
+        return Err(Exit::usage(
+            "--clients is less than there are servers: each needs a connection to be loaded",
+        ));
+    }
+    latest(args, 0).map_err(Exit::Usage)?;
     Popularity::new(args.keys, args.zipf).map_err(Exit::Usage)
 }
 
@@ -247,6 +258,12 @@ fn run_threads(
     })
 }
 
+/// The keys that thread `index` adds and reads.
+fn latest(args: &BenchArgs, index: u16) -> Result<Latest, String> {
+    let theta = args.zipf.unwrap_or(YCSB_THETA);
+    Latest::new(args.keys, theta, (index.into(), args.threads.into()))
+}
+
 /// Thread `index`'s part of the plan.
 fn share(
     args: &BenchArgs,
@@ -261,16 +278,19 @@ fn share(
     // Apart for all workloads and threads, so that each write has a version of its own.
     let version = (round << 56) | (u64::from(index) << 40);
     let plan = Plan { lanes, version, ..plan.clone() };
-    let source = match workload {
-        Workload::Load => Source::each((u32::from(index)..args.keys).step_by(step), &plan.targets),
-        _ => {
-            let threads = u64::from(args.threads);
-            let limit =
-                // What cannot be shared out evenly falls to the first threads.
-                args.ops.map_or(u64::MAX, |ops| ops / threads + u64::from(u64::from(index) < ops % threads));
-            let seed = args.seed.wrapping_mul(1_000_003).wrapping_add((round << 16) + u64::from(index));
-            Source::random(workload.writes_per_mille(), popularity, limit, seed)
-        }
+    if workload == Workload::Load {
+        let share = Share { index: index.into(), threads: step, connections: args.clients.into() };
+        let source = Source::each(args.keys, share, &plan.targets);
+        return (plan, source);
+    }
+    let threads = u64::from(args.threads);
+    // What cannot be shared out evenly falls to the first threads.
+    let limit = args.ops.map_or(u64::MAX, |ops| ops / threads + u64::from(u64::from(index) < ops % threads));
+    let seed = args.seed.wrapping_mul(1_000_003).wrapping_add((round << 16) + u64::from(index));
+    let latest = latest(args, index).ok().filter(|_| workload == Workload::D);
+    let source = match latest {
+        Some(latest) => Source::latest(workload.mix(), latest, limit, seed),
+        None => Source::random(workload.mix(), popularity, limit, seed),
     };
     (plan, source)
 }

@@ -50,6 +50,11 @@ pub struct Report {
     pub get_latency_us: Option<Latency>,
     /// Of writes.
     pub set_latency_us: Option<Latency>,
+    /// Of reads with the writes that came of them, where there are such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modify_latency_us: Option<Latency>,
+    /// How often another client had written between the two.
+    pub conflicts: u64,
     /// CPU time of all server processes per operation; none if they are unknown.
     pub server_cpu_us_per_operation: Option<f64>,
     /// CPU time of this process per operation.
@@ -130,6 +135,8 @@ impl Report {
             latency_us: Latency::of(&tally.all()),
             get_latency_us: Latency::of(&tally.gets),
             set_latency_us: Latency::of(&tally.sets),
+            modify_latency_us: Latency::of(&tally.modifies),
+            conflicts: tally.conflicts,
             server_cpu_us_per_operation: cpu.servers.and_then(per_operation),
             client_cpu_us_per_operation: per_operation(cpu.client),
             timeline: tally.timeline.as_ref().map_or_else(Vec::new, Timeline::stretches),

@@ -1,12 +1,12 @@
 //! Writes that have names: they are sent again under them until their end is known.
 
 use bytes::Bytes;
-use client_core::{Body, Done, Error, Op};
+use client_core::{Body, Config, Done, Error, Op};
 use native::{Answer, Ask, Capabilities, Code, FromServer, Window};
 use types::op::Direction;
 use types::{ClientSession, Once};
 
-use crate::world::World;
+use crate::world::{World, address};
 
 const SESSION: ClientSession = ClientSession(40);
 
@@ -34,6 +34,24 @@ fn one_named(world: &mut World) -> (client_core::ConnId, u64, Once) {
     assert_eq!(asked.len(), 1, "{asked:?}");
     let (conn, wire, request) = asked.pop().unwrap();
     (conn, wire, request.once.expect("it has a name"))
+}
+
+#[test]
+fn a_write_that_has_waited_for_a_map_and_for_a_session_is_sent_once() {
+    let mut world = World::with(Config { seeds: vec![address(0)], ..Config::default() });
+    let id = world.submit(up());
+    world.settle();
+    world.welcome(0);
+    let (conn, wire, ask) = world.one();
+    assert_eq!(ask, Ask::Session);
+    // The session is there, and so is the second node: both are a reason to look at what waits.
+    world.answer(conn, wire, Answer::Session(SESSION));
+    world.welcome(1);
+    world.wait(0);
+    let (conn, wire, once) = one_named(&mut world);
+    assert_eq!((conn, once.sequence, once.again), (world.conn(0), 1, false));
+    world.answer(conn, wire, Answer::Number(1, 1));
+    assert_eq!(world.done(id), Ok(Done::Answer(Answer::Number(1, 1))));
 }
 
 #[test]

@@ -141,6 +141,30 @@ fn bench_moves_values_of_all_lengths_over_the_native_protocol() {
 }
 
 #[test]
+fn bench_adds_keys_and_replaces_values_by_their_versions_over_both_protocols() {
+    let cluster = cluster();
+    for protocol in ["memcached", "native"] {
+        let args = ["bench", "load", "d", "f", "--keys", "500", "--ops", "4000", "--verify", "-o", "json"];
+        let more = ["--clients", "8", "--depth", "4", "--threads", "2", "--protocol", protocol];
+        let (code, out) = run(&cluster, &[&args[..], &more].concat());
+        let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert_eq!((code, reports.len()), (0, 3), "{out}");
+        for report in &reports[1..] {
+            let zero = ["misses", "wrong_values"].map(|name| report[name].as_u64());
+            assert_eq!((report["operations"].as_u64(), zero), (Some(4000), [Some(0); 2]), "{report}");
+        }
+        assert!(reports[1]["set_latency_us"]["p50"].as_f64().unwrap() > 0.0, "some keys were added");
+        assert!(reports[2]["modify_latency_us"]["p50"].as_f64().unwrap() > 0.0);
+        assert!(reports[2]["set_latency_us"].is_null(), "nothing is written that was not read");
+        // All write the same key, so many find that another one was faster, and read again.
+        let args = ["bench", "load", "f", "--keys", "1", "--ops", "500", "--verify", "-o", "json"];
+        let (code, out) = run(&cluster, &[&args[..], &more].concat());
+        let reports: Vec<Value> = serde_json::from_str(&out).unwrap();
+        assert!(code == 0 && reports[1]["conflicts"].as_u64() > Some(0), "{out}");
+    }
+}
+
+#[test]
 fn bench_says_which_node_does_not_speak_the_native_protocol() {
     let cluster = cluster();
     let joined = cluster.join(9, "64MiB").expect("one more node");
