@@ -27,6 +27,7 @@ use crate::pages::{self, HTTP_PORT, fetch};
 use crate::spaces::{SPACES, Space};
 
 const MEMCACHED_PORT: u16 = 11211;
+const NATIVE_PORT: u16 = 11311;
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// A process that has ended although nobody wanted it.
@@ -104,6 +105,7 @@ impl Cluster {
             "serve".to_owned(),
             format!("--node={node}"),
             format!("--memcached={address}:{MEMCACHED_PORT}"),
+            format!("--native={address}:{NATIVE_PORT}"),
             format!("--peer={address}:{PEER_PORT}"),
             format!("--http={address}:{HTTP_PORT}"),
             format!("--memory={}", options.memory),
@@ -152,6 +154,11 @@ impl Cluster {
     /// Where clients connect.
     pub fn memcached(&self) -> Vec<SocketAddr> {
         self.clients_of(MEMCACHED_PORT)
+    }
+
+    /// Where clients of the native protocol connect.
+    pub fn native(&self) -> Vec<SocketAddr> {
+        self.clients_of(NATIVE_PORT)
     }
 
     /// Where clients of the namespace connect whose listeners have this port.

@@ -101,6 +101,7 @@ impl Run {
         let cluster = Cluster::start(options, dir)?;
         let workload = Workload {
             clients: options.clients,
+            native: cluster.native(),
             keys: options.keys,
             max_value_bytes: 1500,
             timeout: 6 * options.lease,

@@ -91,6 +91,8 @@ impl Tenancy {
         }
         let workload = Workload {
             clients: (workload.clients / 4).max(2),
+            // Native clients say by themselves whose keys they are about: those of the default namespace.
+            native: Vec::new(),
             keys: (workload.keys / 4).max(12),
             ..workload.clone()
         };

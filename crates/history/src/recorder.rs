@@ -1,7 +1,7 @@
 //! Clients that hammer a real cluster and write down what they asked and saw.
 //!
-//! Each client is a thread with one plain socket to any node: a stock memcached client that knows nothing of the
-//! cluster. What was certainly not done is left out of the history; what may have been done stays in it unanswered.
+//! Each client is a thread. Most have one plain socket to any node, as stock memcached clients that know nothing of the
+//! cluster; where a workload says so every other one asks by the native protocol, through one client that they share. What was certainly not done is left out of the history; what may have been done stays in it unanswered.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
 
 mod client;
@@ -9,6 +9,7 @@ mod flush;
 mod long;
 mod manner;
 mod mix;
+mod native;
 mod pattern;
 mod socket;
 
@@ -25,6 +26,7 @@ use self::client::Client;
 pub use self::flush::Flusher;
 use self::flush::Flushes;
 pub use self::mix::{Mix, Workload};
+use self::native::Native;
 
 /// Running clients.
 pub struct Recorder {
@@ -87,8 +89,10 @@ impl Recorder {
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         // One clock for all: times of different clients are compared.
         let epoch = Instant::now();
+        let native = (!workload.native.is_empty()).then(|| Native::new(&workload.native, workload.timeout));
         let start = |id: u64| {
-            let client = Client::new(id, workload, nodes, epoch);
+            let native = native.clone().filter(|_| id % 2 == 1);
+            let client = Client::new(id, workload, nodes, epoch).asking_by(native);
             let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
             thread::spawn(move || client.run(&stop, &answered))
         };

@@ -142,6 +142,14 @@ impl LocalCluster {
         native.ok_or_else(|| format!("node {node} has no native listener"))
     }
 
+    /// All of these, of the nodes that have one.
+    ///
+    /// # Errors
+    /// One line if the coordinator does not say it.
+    pub fn all_native(&self) -> Result<Vec<SocketAddr>, String> {
+        Ok(self.map()?.nodes.iter().filter_map(|node| node.native).collect())
+    }
+
     /// The coordinator's HTTP address.
     #[must_use]
     pub fn http(&self) -> SocketAddr {

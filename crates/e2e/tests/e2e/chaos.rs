@@ -1,7 +1,7 @@
 //! Real processes killed, stopped and restarted while clients write down what they see.
 //!
-//! Every test ends with the same questions: is the history linearizable, did the clients go on, and are the processes
-//! that should live alive?
+//! Every other client asks by the native protocol. Every test ends with the same questions: is the history linearizable,
+//! did the clients go on, and are the processes that should live alive?
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,9 @@ fn start(flags: &[&str]) -> LocalCluster {
 }
 
 fn record(cluster: &LocalCluster) -> Recorder {
-    let recorder = Recorder::start(&Workload::default(), &cluster.all_memcached());
+    let native = cluster.all_native().expect("the coordinator says it");
+    let workload = Workload { native, ..Workload::default() };
+    let recorder = Recorder::start(&workload, &cluster.all_memcached());
     recorder.wait_for(PROGRESS, PATIENCE).expect("a healthy cluster answers");
     recorder
 }
@@ -207,9 +209,9 @@ async fn count(client: gestalt::Client, key: String, goes_on: Arc<AtomicBool>) -
 #[test]
 fn native_clients_count_exactly_though_primaries_are_killed() {
     let cluster = start(&[]);
-    let map = cluster.map().unwrap();
-    let natives = map.nodes.iter().filter_map(|node| node.native).map(|native| native.to_string());
-    let uri = format!("gestalt://{}?timeout=60s", natives.collect::<Vec<_>>().join(","));
+    let natives = cluster.all_native().unwrap();
+    let natives: Vec<String> = natives.iter().map(ToString::to_string).collect();
+    let uri = format!("gestalt://{}?timeout=60s", natives.join(","));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let client = runtime.block_on(gestalt::Client::connect(&uri)).unwrap();
     // As many keys that each data role serves some.

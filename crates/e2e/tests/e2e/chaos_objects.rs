@@ -1,5 +1,5 @@
 //! Values of one byte to 64 MiB under chaos: real processes killed, stopped and restarted while clients write, read, append to, touch
-//! and delete them, now and then break off in the midst of one, and write down what they see.
+//! and delete them, every other one by the native protocol, now and then break off in the midst of one, and write down what they see.
 //!
 //! Each word of a value says which value it is of, and where: one that is put together of two, or is half of one, has no name that
 //! anybody has written, and the history is not linearizable.
@@ -54,6 +54,7 @@ fn long_values_are_whole_whatever_becomes_of_the_nodes() {
     set_policy(&cluster, "64KiB", "1MiB");
     let workload = Workload {
         clients: 6,
+        native: cluster.all_native().expect("the coordinator says it"),
         keys: 16,
         max_value_bytes: LONGEST_BYTES,
         pause: Duration::from_millis(20),

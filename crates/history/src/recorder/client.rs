@@ -1,4 +1,4 @@
-//! One client: a thread with one plain socket to any node.
+//! One client: a thread with one plain socket to any node, or one that asks by the native protocol.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -11,6 +11,7 @@ use crate::linearizability::{Op, Outcome};
 use super::long::break_off;
 use super::manner::Manner;
 use super::mix::Drawer;
+use super::native::Native;
 use super::pattern::Mark;
 use super::socket::{Heard, Refusal, Socket, request};
 use super::{Recorded, Recording, Workload};
@@ -27,6 +28,8 @@ pub(super) struct Client {
     epoch: Instant,
     drawer: Drawer,
     socket: Option<Socket>,
+    /// By what it asks, if not by the socket.
+    native: Option<Native>,
     recording: Recording,
     /// Of values that are only named in the history.
     mark: Option<Mark>,
@@ -43,9 +46,15 @@ impl Client {
             epoch,
             drawer: Drawer::new(id, workload),
             socket: None,
+            native: None,
             recording: Recording::default(),
             mark: workload.mix.names_values().then(|| Mark::of(&workload.mark)),
         }
+    }
+
+    /// The same, by the native protocol if there is a client of it.
+    pub(super) fn asking_by(self, native: Option<Native>) -> Self {
+        Self { native, ..self }
     }
 
     /// Until it is told to stop.
@@ -69,7 +78,7 @@ impl Client {
     }
 
     fn connect(&mut self) -> io::Result<()> {
-        if self.socket.is_some() {
+        if self.socket.is_some() || self.native.is_some() {
             return Ok(());
         }
         let address = self.nodes[self.node % self.nodes.len()];
@@ -102,6 +111,9 @@ impl Client {
 
     /// Goes in the midst of a value. Nothing may come of it, so it is not written down.
     fn break_off(&mut self, key: &str, op: &Op, mark: Mark, thousandths: u64) {
+        if let Some(native) = &self.native {
+            return native.break_off(key, op, mark, thousandths);
+        }
         if let Some(socket) = self.socket.take() {
             let _ = break_off(&socket.stream, key, op, mark, thousandths);
         }
@@ -200,6 +212,9 @@ impl Client {
     }
 
     fn ask(&mut self, key: &str, op: &Op, manner: Manner) -> Heard {
+        if let Some(native) = &self.native {
+            return native.ask(key, op, self.mark, manner);
+        }
         let Some(socket) = self.socket.as_mut() else { return Heard::Refused(Refusal::Unavailable) };
         let heard = match self.mark {
             Some(mark) => socket.exchange_long(key, op, mark, manner),

@@ -1,5 +1,6 @@
 //! Which operations clients do, and on which keys.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::linearizability::{Bytes, Op};
@@ -12,6 +13,8 @@ use super::pattern::{Piece, PieceId};
 pub struct Workload {
     /// How many clients.
     pub clients: u64,
+    /// Where nodes take the native protocol: every other client asks by it. None = nobody does.
+    pub native: Vec<SocketAddr>,
     /// On how many keys; few, so that they meet.
     pub keys: u64,
     /// Longest value.
@@ -34,6 +37,7 @@ impl Default for Workload {
     fn default() -> Self {
         Self {
             clients: 12,
+            native: Vec::new(),
             keys: 60,
             max_value_bytes: 3000,
             timeout: Duration::from_secs(8),
