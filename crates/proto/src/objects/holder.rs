@@ -13,7 +13,7 @@ use wire::object::{
 };
 
 use super::arriving::{Arriving, ArrivingChunk};
-use super::fill::Fill;
+use super::fill::{Fill, role_of};
 use super::inquiry::Inquiry;
 use super::names::ObjectStats;
 use super::order::{Made, Order, Purpose};
@@ -253,7 +253,7 @@ impl Holder {
         let Fetch { number, member, chunk, first, count } = *fetch;
         let Some(entry) = self.chunks.get(chunk) else { return miss(scope, from, fetch) };
         let built = entry.chunk().clone();
-        if !is_of_scrub(number) {
+        if role_of(number).is_none() && !is_of_scrub(number) {
             self.chunks.touch(chunk, scope.now.unix);
         }
         let end = first.saturating_add(count.min(MAX_ROWS)).min(built.rows());

@@ -622,3 +622,32 @@ fn who_is_slower_than_usual_is_not_waited_for() {
     assert!(cluster.parts.get(&token).is_some_and(|(bytes, whole)| *whole && *bytes == value));
     assert!(hedged(&cluster) > 0);
 }
+
+#[test]
+fn what_a_fill_reads_is_no_warmer_for_it() {
+    // Chunk by chunk, as without memory for graphs.
+    let mut cluster = Cluster::with_limits(6, Limits { graph_bytes: 0, ..Limits::default() });
+    let value = noise(9, 500_000);
+    cluster.put(0, "key", &value).unwrap();
+    cluster.advance(100);
+    let put_at = cluster.now.unix;
+    cluster.now.unix = types::UnixSeconds(put_at.0 + 1_000);
+    let warm = |cluster: &Cluster| {
+        let all = cluster.hosts.values().flat_map(|host| host.chunks());
+        let entries = all.flat_map(|(_, chunks)| chunks.list_after(None, usize::MAX).collect::<Vec<_>>());
+        entries.filter(|(_, entry)| entry.last_access() > put_at).count()
+    };
+    let all = cluster.chunk_count();
+    let count = |host: &proto::Host| host.chunks().map(|(_, chunks)| chunks.count()).sum::<usize>();
+    let (node, lost) = cluster
+        .hosts
+        .iter()
+        .map(|(node, host)| (node.0, count(host)))
+        .find(|(node, count)| *node != 0 && *count > 0)
+        .unwrap();
+    cluster.kill(node);
+    cluster.advance(10_000);
+    assert_eq!((cluster.chunk_count(), warm(&cluster)), (all, lost), "those that were made anew");
+    assert!(cluster.read(0, "key").unwrap() == value);
+    assert!(warm(&cluster) > lost, "what a client reads is");
+}
