@@ -89,7 +89,6 @@ struct Asking {
 }
 
 /// What became of a command.
-#[expect(clippy::large_enum_variant, reason = "whoever gets one takes it apart at once")]
 pub(super) enum Turn {
     Done,
     /// It took no more than printing.

@@ -5,7 +5,6 @@ use proto::GraphSettings;
 use rng::Rng;
 use types::{EXTENT_BYTES, MAX_CELL_BYTES};
 
-use super::draw::draw_memory;
 use super::{Focus, Memory, Options};
 
 /// Which values lie in chunks, and how their clients behave.
@@ -72,7 +71,16 @@ impl Options {
         (self.groups, self.shards) = (4, 1);
         self.nodes = self.n() + 2;
         self.founders = self.nodes;
-        self.memory = draw_memory(rng, self.groups, self.k, self.m, self.nodes);
+        let extents = if self.seed % 5 == 0 {
+            // Little more than its fair share, so that groups refuse.
+            let members = (self.groups * self.n()).div_ceil(self.nodes) as u64;
+            self.memory.area_extents = 2;
+            members * 2 + rng.range(2, 6)
+        } else {
+            // Every node may come to host a member of every group, and a stand-in beside a parity.
+            2 * self.groups as u64 * u64::from(self.memory.area_extents + 2)
+        };
+        self.memory.node_bytes = extents * EXTENT_BYTES as u64;
         self
     }
 

@@ -73,6 +73,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
 /// What a seed is made of. A primary that still serves meets its stand-in only where it is cut off from the coordinator and from
 /// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
 fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
+    // Of the seeds whose groups refuse chunks every one.
+    let seed = if bug == Bug::StrandedTakenForLost { 5 * seed } else { seed };
     let mut options = Options::draw_focused(seed, focus);
     if !matches!(focus, Focus::Objects | Focus::Graphs) {
         // What a client waits for longest would hide what is rare.
@@ -83,6 +85,14 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
         options.faults.mix = [0; FaultKind::ALL.len()];
         options.faults.mix[FaultKind::IsolateFromCoordinator as usize] = 1;
         (options.faults.every_us, options.faults.lasting_us) = (3 * lease_us, 2 * lease_us);
+    }
+    if bug == Bug::StrandedTakenForLost {
+        // Holders are filled all the time: one of them has to meet what was put elsewhere a moment before.
+        let lease_us = options.timing.node_lease_us;
+        options.faults.mix = [0; FaultKind::ALL.len()];
+        options.faults.mix[FaultKind::Crash as usize] = 1;
+        (options.faults.every_us, options.faults.lasting_us) = (2 * lease_us, lease_us);
+        options.faults.restart_percent = 100;
     }
     options
 }

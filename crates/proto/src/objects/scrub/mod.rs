@@ -227,7 +227,7 @@ impl ChunkScrub {
         if !settings.running || has_ended {
             return Time::NEVER;
         }
-        if let Some(at) = self.word.as_ref().and_then(|(word, _)| word.due(timing.request_deadline_us)) {
+        if let Some(at) = self.word.as_ref().and_then(|(word, _)| word.due(timing)) {
             return at;
         }
         pace.scrub_resumes_at(now).max(self.looked + PAUSE_US)

@@ -13,6 +13,7 @@ use store::ChunkEntry;
 use types::{ChunkId, GroupView, HostId, KeyHash, MemberId, RoleIndex, Stripe, Time};
 use wire::object::{Cell, Fetch, Missing, ObjectMessage};
 
+use crate::Timing;
 use crate::objects::fill::role_of;
 use crate::objects::holder::Holder;
 use crate::objects::scope::Scope;
@@ -23,6 +24,8 @@ const SCRUB_BIT: u64 = 1 << 62;
 const WINDOW_BYTES: usize = 1 << 20;
 /// How often a window is asked for before its stripe is left out.
 const TRIES: u32 = 3;
+/// Times that a lost message is waited for before it is asked for again.
+const PATIENCE: u64 = 4;
 
 /// Whether a message with this number is for a scrub.
 pub(in crate::objects) fn is_of_scrub(number: u64) -> bool {
@@ -123,9 +126,9 @@ impl WordCheck {
     }
 
     /// When something is to be done though nothing comes.
-    pub(super) fn due(&self, patience_us: u64) -> Option<Time> {
+    pub(super) fn due(&self, timing: &Timing) -> Option<Time> {
         match (&self.ended, self.asked_at) {
-            (None, Some(at)) => Some(at + patience_us),
+            (None, Some(at)) => Some(at + patience_us(timing)),
             _ => None,
         }
     }
@@ -140,7 +143,7 @@ impl WordCheck {
         if let Some(state) = self.ended.take() {
             return state;
         }
-        let patience_us = scope.timing().request_deadline_us;
+        let patience_us = patience_us(&scope.timing());
         let is_late = self.asked_at.is_some_and(|at| scope.now.time.since(at) >= patience_us);
         if is_late && self.tries == TRIES {
             return State::LeftOut;
@@ -235,6 +238,10 @@ impl WordCheck {
         let found = code.verify(&slices(data), &slices(parity)).ok()?;
         found.first().map(|mismatch| RoleIndex((code.k() + mismatch.parity) as u8))
     }
+}
+
+fn patience_us(timing: &Timing) -> u64 {
+    timing.retry_us * PATIENCE
 }
 
 fn slices(cells: &[Bytes]) -> SmallVec<[&[u8]; 16]> {
