@@ -71,7 +71,7 @@ impl Options {
         (self.groups, self.shards) = (4, 1);
         self.nodes = self.n() + 2;
         self.founders = self.nodes;
-        let extents = if self.seed % 5 == 0 {
+        let extents = if self.seed.is_multiple_of(5) {
             // Little more than its fair share, so that groups refuse.
             let members = (self.groups * self.n()).div_ceil(self.nodes) as u64;
             self.memory.area_extents = 2;
