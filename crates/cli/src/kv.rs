@@ -119,13 +119,16 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
     let source = args.endpoint.find_map().await?;
     match &args.action {
-        Action::Get { key, file: None } => get(&mut Way::find(source, config).await, key).await,
-        Action::Get { key, file: Some(file) } => {
-            files::get(&mut Way::find(source, config).await, key, file).await
+        Action::Get { key, file } => {
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
+            match file {
+                None => get(&mut way, key).await,
+                Some(file) => files::get(&mut way, key, file).await,
+            }
         }
         Action::Set { key, value, file, flags, ttl } => {
             let about = About { flags: *flags, ttl: seconds(*ttl)? };
-            let mut way = Way::find(source, config).await;
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
             let done = match (value, file) {
                 (_, Some(file)) => files::set(&mut way, key, file, about).await?,
                 (value, None) => {
@@ -141,7 +144,8 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
             }
         }
         Action::Del { key } => {
-            match Way::find(source, config).await.delete(key.as_bytes()).await.map_err(exit_of)? {
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
+            match way.delete(key.as_bytes()).await.map_err(exit_of)? {
                 Deleted::Removed => Ok(()),
                 Deleted::NotFound => Err(not_found(key)),
             }

@@ -35,18 +35,16 @@ pub(super) struct About {
 }
 
 impl Way {
-    /// The native one, if the map has a node that speaks it. Without a map the other one says why there is none.
-    pub(super) async fn find(source: SocketAddr, config: ClientConfig) -> Self {
+    /// The native one, if the map has a node that lives and speaks it.
+    ///
+    /// # Errors
+    /// There is no map.
+    pub(super) async fn find(source: SocketAddr, config: ClientConfig) -> Result<Self, ClientError> {
         let step = config.deadline;
         let mut memcached = Client::new(&[source], config);
-        let native = match memcached.map().await {
-            Ok(map) => {
-                let alive = map.nodes.iter().filter(|node| node.alive);
-                Native::of(alive.filter_map(|node| node.native).collect(), step)
-            }
-            Err(_) => None,
-        };
-        Self { memcached, native }
+        let alive = memcached.map().await?.nodes.iter().filter(|node| node.alive);
+        let native = Native::of(alive.filter_map(|node| node.native).collect(), step);
+        Ok(Self { memcached, native })
     }
 
     pub(super) async fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, ClientError> {
