@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: takes the figures in `docs/benchmarks` anew.
 
+use crate::clients;
 use crate::debian::{self, Needed};
 use crate::run::Run;
 use crate::steps::PEERS_NEED;
@@ -26,6 +27,12 @@ pub fn peers(args: &[&str]) -> Result<(), String> {
 /// The same with long values, with `args` (such as `--rounds 3`).
 pub fn values(args: &[&str]) -> Result<(), String> {
     beside_peers("values", args)
+}
+
+/// The native protocol and its clients, with `args` (such as `--quick`).
+pub fn native(args: &[&str]) -> Result<(), String> {
+    let library = clients::library()?;
+    beside_peers("native", &[&["--python-library", &library], args].concat())
 }
 
 fn beside_peers(name: &str, args: &[&str]) -> Result<(), String> {

@@ -17,11 +17,16 @@ pub fn c(rest: &[&str]) -> Result<(), String> {
 /// `cargo xtask client python [PYTHON]`: a wheel for every Python 3 on this platform.
 pub fn python(rest: &[&str]) -> Result<(), String> {
     let python = rest.first().copied().unwrap_or("python3");
-    let library = build()? + "/libgestalt_c.so";
+    let library = library()?;
     let out = below(OUT);
     Run::new("sh", &[&below("bindings/python/build.sh"), python, &library, &out]).show()?;
     println!("{python} -m pip install {out}/gestalt_kv-*.whl");
     Ok(())
+}
+
+/// The shared library, built.
+pub fn library() -> Result<String, String> {
+    Ok(build()? + "/libgestalt_c.so")
 }
 
 /// With panics that unwind: they end where C called.

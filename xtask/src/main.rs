@@ -34,6 +34,7 @@ usage:
   cargo xtask bench codec [--quick]   the codec's figures beside other libraries, into docs/benchmarks
   cargo xtask bench peers [--quick]   Gestalt beside memcached and valkey, into docs/benchmarks (--help)
   cargo xtask bench values            long values beside memcached and valkey, into docs/benchmarks (--help)
+  cargo xtask bench native [--quick]  the native protocol and its clients beside memcached's, into docs/benchmarks (--help)
   cargo xtask bench map               what changes of the map cost, from 5 nodes to 10,000, into docs/benchmarks
   cargo xtask bench graphs            coding graphs over a network in virtual time, into docs/benchmarks
   cargo xtask bench fills             a holder that is filled over shaped links, into docs/benchmarks; needs root
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         ["bench", "fills", rest @ ..] => bench::fills(rest),
         ["bench", "graphs", rest @ ..] => bench::graphs(rest),
         ["bench", "values", rest @ ..] => bench::values(rest),
+        ["bench", "native", rest @ ..] => bench::native(rest),
         ["bench", "ceph", rest @ ..] => ceph::bench(rest),
         ["client", "c", rest @ ..] => clients::c(rest),
         ["client", "python", rest @ ..] => clients::python(rest),

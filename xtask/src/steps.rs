@@ -344,7 +344,7 @@ const COMMANDS: &[&str] = &[
     "size",
 ];
 const ETCD: &[&str] = &["etcd"];
-const CONFORMANCE: &[&str] = &["conformance", "memcached", "porcupine", "ycsb"];
+const CONFORMANCE: &[&str] = &["conformance", "memcached", "native_suite", "porcupine", "ycsb"];
 const CHAOS: &[&str] = &["chaos", "chaos_objects"];
 const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 

@@ -1,7 +1,8 @@
-//! `gestalt kv`: one key at a time, for people and scripts.
+//! `gestalt kv`: one key at a time, for people and scripts; over the native protocol where the nodes speak it.
 
 mod about;
 mod files;
+mod way;
 
 use std::io::{IsTerminal, Read, Write};
 use std::net::SocketAddr;
@@ -17,6 +18,8 @@ use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
 use crate::output::Format;
 use crate::units::{Size, duration};
+
+use way::{About, Way};
 
 const EXAMPLE: &str = "\
 Examples:
@@ -114,39 +117,53 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
     // A node that stands still leaves a reader time for the others. What a write has done there nobody else can say.
     let attempt = if let Action::Get { .. } = args.action { args.timeout.min(ATTEMPT) } else { args.timeout };
     let config = ClientConfig { deadline: args.timeout, attempt, ..ClientConfig::default() };
-    let mut client = Client::new(&[args.endpoint.find_map().await?], config);
+    let source = args.endpoint.find_map().await?;
     match &args.action {
-        Action::Get { key, file: None } => get(&mut client, key).await,
-        Action::Get { key, file: Some(file) } => files::get(&mut client, key, file).await,
+        Action::Get { key, file } => {
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
+            match file {
+                None => get(&mut way, key).await,
+                Some(file) => files::get(&mut way, key, file).await,
+            }
+        }
         Action::Set { key, value, file, flags, ttl } => {
-            let (flags, exptime) = (*flags, exptime(*ttl)?);
+            let about = About { flags: *flags, ttl: seconds(*ttl)? };
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
             let done = match (value, file) {
-                (_, Some(file)) => files::set(&mut client, key, file, flags, exptime).await?,
+                (_, Some(file)) => files::set(&mut way, key, file, about).await?,
                 (value, None) => {
                     let value = read_value(value.as_deref().unwrap_or_default())?;
-                    client.set(key.as_bytes(), &value, flags, exptime).await
+                    way.set(key.as_bytes(), value.into(), about).await
                 }
             };
             match done {
                 Err(ClientError::Server { code: Some(FailureCode::OutOfMemory), .. }) => {
-                    Err(full(&mut client, key).await)
+                    Err(full(&mut way.memcached, key).await)
                 }
                 result => result.map_err(exit_of),
             }
         }
-        Action::Del { key } => match client.delete(key.as_bytes()).await.map_err(exit_of)? {
-            Deleted::Removed => Ok(()),
-            Deleted::NotFound => Err(not_found(key)),
-        },
-        Action::Stat { key, output } => about::stat(&mut client, key, *output, args.timeout).await,
-        Action::Locate { key, output } => about::locate(&mut client, key, *output, args.timeout).await,
+        Action::Del { key } => {
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
+            match way.delete(key.as_bytes()).await.map_err(exit_of)? {
+                Deleted::Removed => Ok(()),
+                Deleted::NotFound => Err(not_found(key)),
+            }
+        }
+        // What they say is in `me` and in the map, so they ask over memcached's protocol.
+        Action::Stat { key, output } => {
+            about::stat(&mut Client::new(&[source], config), key, *output, args.timeout).await
+        }
+        Action::Locate { key, output } => {
+            about::locate(&mut Client::new(&[source], config), key, *output, args.timeout).await
+        }
     }
 }
 
-async fn get(client: &mut Client, key: &str) -> Result<(), Exit> {
-    let Some(value) = client.get(key.as_bytes()).await.map_err(exit_of)? else { return Err(not_found(key)) };
+async fn get(way: &mut Way, key: &str) -> Result<(), Exit> {
+    let Some(value) = way.get(key.as_bytes()).await.map_err(exit_of)? else { return Err(not_found(key)) };
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(&value.bytes);
+    let _ = out.write_all(&value);
     // For eyes. A file gets the value, and not a byte more.
     if out.is_terminal() {
         let _ = out.write_all(b"\n");
@@ -165,13 +182,13 @@ fn read_value(value: &str) -> Result<Vec<u8>, Exit> {
 }
 
 /// memcached takes up to thirty days as relative and anything above as an absolute time.
-fn exptime(ttl: Option<Duration>) -> Result<i64, Exit> {
+fn seconds(ttl: Option<Duration>) -> Result<u32, Exit> {
     const RELATIVE_UP_TO: u64 = 30 * 24 * 3600;
     match ttl.map(|ttl| ttl.as_secs()) {
         None => Ok(0),
         Some(0) => Err(Exit::usage("--ttl is at least 1s")),
         Some(seconds) if seconds > RELATIVE_UP_TO => Err(Exit::usage("--ttl is at most 30days")),
-        Some(seconds) => i64::try_from(seconds).map_err(Exit::usage),
+        Some(seconds) => u32::try_from(seconds).map_err(Exit::usage),
     }
 }
 

@@ -4,6 +4,7 @@
 //! - [`fills`] is the program `fills`: a holder that is filled over links of limited bandwidth, scheme beside scheme.
 //! - [`graphs`] is the program `graphs`: coding graphs over a network in virtual time, without processes.
 //! - [`map`] is the program `map`: what changes of the map cost, without processes.
+//! - [`native`] is the program `native`: the native protocol and its clients in the manner of OHB, beside memcached's.
 //! - [`peers`] is the program `peers`: Gestalt beside stock memcached and valkey. [`ycsb`] cross-checks its figures.
 //! - [`values`] is the program `values`: long values beside memcached and valkey.
 #![allow(clippy::disallowed_methods)] // Real processes take real time.
@@ -11,9 +12,11 @@
 use std::process::ExitCode;
 
 pub mod alone;
+mod document;
 pub mod fills;
 pub mod graphs;
 pub mod map;
+pub mod native;
 pub mod peers;
 mod spread;
 pub mod values;

@@ -89,18 +89,31 @@ impl Server {
     /// # Errors
     /// One line if it cannot be had or does not start.
     pub fn memcached_for_values(mib: u64, longest_mib: u64) -> Result<Self, String> {
+        Self::memcacheds(1, mib, longest_mib)
+    }
+
+    /// As many processes of it, among which keys are shared out by their hashes, with `mib` MiB each.
+    ///
+    /// # Errors
+    /// One line if it cannot be had or does not start.
+    pub fn memcacheds(count: u16, mib: u64, longest_mib: u64) -> Result<Self, String> {
         let (mib, longest) = (mib.to_string(), format!("{longest_mib}m"));
         let peer = peers::memcached()?;
-        let address = free_address()?;
-        let port = address.port().to_string();
-        // Without a user it does not start as root.
-        let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port, "-I", &longest];
-        let child = start(Command::new(&peer.program).args(args), address)?;
+        let (mut addresses, mut children) = (Vec::new(), Children(Vec::new()));
+        for _ in 0..count {
+            let address = free_address()?;
+            let port = address.port().to_string();
+            // Without a user it does not start as root.
+            let args = ["-u", "nobody", "-l", "127.0.0.1", "-m", &mib, "-p", &port, "-I", &longest];
+            children.0.push(start(Command::new(&peer.program).args(args), address)?);
+            addresses.push(address);
+        }
+        let list = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",");
         Ok(Self {
             name: peer.title,
-            flags: vec!["--server".to_owned(), address.to_string()],
-            addresses: vec![address],
-            processes: Processes::Children(Children(vec![child])),
+            flags: vec!["--server".to_owned(), list],
+            addresses,
+            processes: Processes::Children(children),
         })
     }
 

@@ -45,6 +45,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
             "codec-cuda",
             "etcd",
             "faces",
+            "gestalt",
             "graph",
             "load",
             "proto",

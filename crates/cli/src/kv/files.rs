@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Instant;
 
-use client::{Client, ClientError, Transferred};
+use client::{ClientError, Transferred};
 use tempfile::NamedTempFile;
 use tokio::fs::File;
 
+use super::way::{About, Way};
 use super::{exit_of, not_found};
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -19,12 +20,11 @@ use crate::units::Size;
 ///
 /// # Errors
 /// `Usage` for a file that cannot be read; within, what the client says.
-pub async fn set(
-    client: &mut Client,
+pub(super) async fn set(
+    way: &mut Way,
     key: &str,
     file: &Path,
-    flags: u32,
-    exptime: i64,
+    about: About,
 ) -> Result<Result<(), ClientError>, Exit> {
     if is_standard(file) {
         // How long it is must be said first.
@@ -33,19 +33,18 @@ pub async fn set(
         let len = bytes.len() as u64;
         let mut bar = Bar::of(key, len);
         let mut source = Cursor::new(bytes);
-        return Ok(client
-            .set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut |done| bar.show(done))
-            .await);
+        let mut show = |done| bar.show(done);
+        return Ok(way.set_from(key.as_bytes(), (&mut source, len), about, &mut show).await);
     }
     let mut source = File::open(file).await.map_err(|error| unreadable(file, &error))?;
-    let about = source.metadata().await.map_err(|error| unreadable(file, &error))?;
-    if !about.is_file() {
+    let known = source.metadata().await.map_err(|error| unreadable(file, &error))?;
+    if !known.is_file() {
         return Err(Exit::usage(format_args!("{} is no file", file.display())));
     }
-    let len = about.len();
+    let len = known.len();
     let mut bar = Bar::of(key, len);
     let mut show = |done| bar.show(done);
-    match client.set_from(key.as_bytes(), (&mut source, len), flags, exptime, &mut show).await {
+    match way.set_from(key.as_bytes(), (&mut source, len), about, &mut show).await {
         // Sockets are the client's to explain.
         Err(ClientError::Io(error)) => Err(unreadable(file, &error)),
         done => Ok(done),
@@ -57,14 +56,14 @@ pub async fn set(
 ///
 /// # Errors
 /// `Usage` for a key that is not there or a file that cannot be written; what the client says.
-pub async fn get(client: &mut Client, key: &str, file: &Path) -> Result<(), Exit> {
+pub(super) async fn get(way: &mut Way, key: &str, file: &Path) -> Result<(), Exit> {
     let mut bar = Bar::of(key, 0);
     let mut progress = |done, all| {
         bar.all = all;
         bar.show(done);
     };
     if is_standard(file) {
-        let found = client.get_into(key.as_bytes(), &mut tokio::io::stdout(), &mut progress).await;
+        let found = way.get_into(key.as_bytes(), &mut tokio::io::stdout(), &mut progress).await;
         return present(key, file, found).map(drop);
     }
     let failed = |error: std::io::Error| unwritable(file, &error);
@@ -73,12 +72,12 @@ pub async fn get(client: &mut Client, key: &str, file: &Path) -> Result<(), Exit
     let old = target.metadata().ok();
     if old.as_ref().is_some_and(|about| !about.is_file()) {
         let mut sink = File::options().write(true).open(&target).await.map_err(failed)?;
-        let found = client.get_into(key.as_bytes(), &mut sink, &mut progress).await;
+        let found = way.get_into(key.as_bytes(), &mut sink, &mut progress).await;
         return present(key, file, found).map(drop);
     }
     let unfinished = beside(&target, old.map(|about| about.permissions())).map_err(failed)?;
     let mut sink = File::from_std(unfinished.reopen().map_err(failed)?);
-    let found = client.get_into(key.as_bytes(), &mut sink, &mut progress).await;
+    let found = way.get_into(key.as_bytes(), &mut sink, &mut progress).await;
     present(key, file, found)?;
     sink.sync_all().await.map_err(failed)?;
     unfinished.persist(&target).map(drop).map_err(|error| failed(error.error))

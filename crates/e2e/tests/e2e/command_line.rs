@@ -35,6 +35,8 @@ fn keys_are_set_read_located_and_removed() {
     assert_eq!(run(&cluster, &["kv", "get", "greeting"]).0, 1);
     assert_eq!(run(&cluster, &["kv", "del", "greeting"]).0, 1);
     assert_eq!(run(&cluster, &["kv", "set", "two words", "x"]).0, 1);
+    // Two sets, gets and deletes each; the last set has a key that no client of memcached could spell.
+    assert!(cluster.metric("gestalt_native_requests_total").unwrap() >= 5);
 }
 
 #[test]

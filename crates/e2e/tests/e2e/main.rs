@@ -17,6 +17,7 @@ mod health;
 mod memcached;
 mod memory;
 mod namespaces;
+mod native_suite;
 mod objects;
 mod operations;
 mod porcupine;

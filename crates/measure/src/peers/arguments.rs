@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::document::cores;
 use crate::peers::cells::{Cell, Distribution, Workload};
 use crate::peers::side::Side;
 
@@ -108,9 +109,4 @@ impl Arguments {
         }
         cells
     }
-}
-
-/// Cores that this process may use.
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

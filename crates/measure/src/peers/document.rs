@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::document::by_lines;
 use crate::peers::cells::{Cell, Workload};
 use crate::peers::side::Side;
 use crate::spread::Spread;
@@ -136,25 +137,8 @@ impl Document {
     /// Writes it, one line for each thing that was measured.
     pub fn save(&self, dir: &Path) -> Result<(), String> {
         let path = dir.join(FILE);
-        let text = self.text().map_err(|error| error.to_string())?;
+        let text = by_lines(self).map_err(|error| error.to_string())?;
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
-    }
-
-    fn text(&self) -> serde_json::Result<String> {
-        let serde_json::Value::Object(fields) = serde_json::to_value(self)? else { unreachable!("a struct") };
-        let mut lines = Vec::new();
-        for (name, value) in fields {
-            let text = match value {
-                serde_json::Value::Array(entries) => {
-                    let entries: Vec<String> =
-                        entries.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-                    format!("[\n    {}\n  ]", entries.join(",\n    "))
-                }
-                other => serde_json::to_string(&other)?,
-            };
-            lines.push(format!("  {}: {text}", serde_json::to_string(&name)?));
-        }
-        Ok(format!("{{\n{}\n}}\n", lines.join(",\n")))
     }
 
     /// What was measured of `cell`, if it was.
@@ -192,7 +176,7 @@ mod tests {
         };
         document.put(Measured { cell, rounds: 1, sides: BTreeMap::new() });
         document.put(Measured { cell, rounds: 2, sides: BTreeMap::new() });
-        let again: Document = serde_json::from_str(&document.text().unwrap()).unwrap();
+        let again: Document = serde_json::from_str(&by_lines(&document).unwrap()).unwrap();
         assert_eq!(again.machine, document.machine);
         assert_eq!(again.cells.len(), 1);
         assert_eq!(again.cell(&cell).unwrap().rounds, 2);

@@ -8,7 +8,8 @@ use std::time::Duration;
 use processes::servers::Server;
 use serde_json::Value;
 
-use crate::peers::arguments::{Arguments, cores};
+use crate::document::machine;
+use crate::peers::arguments::Arguments;
 use crate::peers::cells::{Cell, size};
 use crate::peers::document::{Document, Figures, Measured, Memory};
 use crate::peers::side::{Setup, Side};
@@ -42,17 +43,6 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
         document.save(&arguments.out)?;
     }
     Ok(())
-}
-
-/// The processor, its cores, the kernel.
-fn machine() -> String {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let table = read("/proc/cpuinfo");
-    let processor = table.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let kernel = read("/proc/sys/kernel/osrelease");
-    let series: Vec<&str> = kernel.trim().split('.').take(2).collect();
-    let processor = processor.map_or("unknown processor", |(_, name)| name);
-    format!("{processor}, {} cores, Linux {}", cores(), series.join("."))
 }
 
 fn measure_size(arguments: &Arguments, value: u32, document: &mut Document) -> Result<(), String> {
