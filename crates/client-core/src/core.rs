@@ -409,7 +409,7 @@ impl Core {
 
     fn found(&mut self, conn: ConnId, id: RequestId, value: Value) {
         let Some(request) = self.requests.get_mut(&id) else { return };
-        match request.found(&value.meta, value.start, value.len) {
+        match request.found(self.config.rules, &value.meta, value.start, value.len) {
             Found::First => self.events.push_back(Event::Head(id, value.meta, value.len)),
             Found::Same => {}
             Found::Other => return self.give_up(id, Error::Changed),

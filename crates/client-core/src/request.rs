@@ -207,12 +207,12 @@ impl Request {
     }
 
     /// A value was found; whether that goes with what has come of it before.
-    pub(crate) fn found(&mut self, meta: &Meta, start: u64, len: u64) -> Found {
+    pub(crate) fn found(&mut self, rules: Rules, meta: &Meta, start: u64, len: u64) -> Found {
         match &self.reading {
-            Some(reading) if reading.version != meta.version || reading.rest() != (Range { start, len }) => {
-                Found::Other
+            Some(reading) => {
+                let is_same = rules.reads_on(reading.version == meta.version);
+                if is_same && reading.rest() == (Range { start, len }) { Found::Same } else { Found::Other }
             }
-            Some(_) => Found::Same,
             None => {
                 let range = (start, start + len);
                 let (come, untaken, owed) = (0, 0, 0);

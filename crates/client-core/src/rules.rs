@@ -33,6 +33,8 @@ bugs! {
     DeadlineWaitsForMap;
     /// The first map is kept, whatever is heard of later ones.
     MapNotRefreshed;
+    /// The rest of another value is taken for that of the one whose beginning has come.
+    TornRead;
 }
 
 /// See the module.
@@ -108,6 +110,11 @@ impl Rules {
     /// A deadline holds, whatever its request waits for.
     pub(crate) fn deadlines_hold(self, has_map: bool) -> bool {
         has_map || self.prevent(Bug::DeadlineWaitsForMap)
+    }
+
+    /// Only of the same version is a value read on.
+    pub(crate) fn reads_on(self, is_same_version: bool) -> bool {
+        is_same_version || !self.prevent(Bug::TornRead)
     }
 
     /// What is heard of the map is news, also where there is one.

@@ -3,12 +3,14 @@
 //!
 //! - `process`: a core, whose requests it has, and when it is to be woken;
 //! - `link`: one connection: bytes under way, cut or not;
-//! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`);
+//! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
+//!   that are longer than a frame;
 //! - `promises`: what a core may send, whoever hears it;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
 
 mod link;
 pub(crate) mod outcome;
+mod pieces;
 mod port;
 mod process;
 mod promises;
@@ -186,6 +188,7 @@ fn config_of(stage: &mut Stage, natives: NativeClients, map: &ClusterMap, namesp
         pause_us: natives.pause_us,
         sessions: rng.percent(natives.sessions_percent),
         no_session_us: 4 * natives.pause_us,
+        window: rng.pick(&[70_000, 1 << 20]),
         rules: natives.rules,
         ..Config::default()
     }

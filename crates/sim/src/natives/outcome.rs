@@ -7,15 +7,15 @@ use types::op::{Failure, ItemView, Op, Outcome};
 
 use super::Caller;
 
-/// What a client asks of its core; none = such clients cannot.
-pub(crate) fn asked(op: &Op) -> Option<Asked> {
+/// What a client asks of its core, which is told values as `body` says; none = such clients cannot.
+pub(crate) fn asked(op: &Op, body: impl FnOnce(&Bytes) -> Body) -> Option<Asked> {
     // Nothing expires here: a time to live is counted from when a node hears of it, which no oracle knows.
     let ttl = 0;
     Some(match op {
         Op::Get(get) => Asked::Get { range: None, touch: get.touch.map(|_| ttl) },
         Op::Store(store) => Asked::Store {
             mode: store.mode,
-            body: Body::Here(store.value.clone()),
+            body: body(&store.value),
             flags: store.flags,
             ttl,
             compare: store.compare,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use native::{
-    About, Answer, Ask, Breach, Capabilities, Decoder, Dialogue, GetAsk, Heard, Meta, Reason, RouteMap,
-    Value, Welcome,
+    About, Answer, Ask, Breach, Capabilities, Code, Decoder, Dialogue, GetAsk, Heard, MAX_PIECE_BYTES, Meta,
+    Piece, Reason, Request, RouteMap, Value, Welcome, Window,
 };
 use types::op::Outcome;
 use types::{ClusterId, NodeId};
+
+use super::pieces::{Pieces, TooMany};
 
 /// See the module.
 #[derive(Default)]
@@ -18,6 +20,7 @@ pub(crate) struct Port {
     input: BytesMut,
     /// Requests that have no answer yet.
     pending: BTreeMap<u64, Wants>,
+    pieces: Pieces,
     out: Vec<u8>,
 }
 
@@ -49,8 +52,49 @@ impl Port {
     pub(crate) fn next(&mut self, credits: u32) -> Result<Option<Heard>, Breach> {
         let malformed = Breach { reason: Reason::Malformed, id: 0 };
         let Some(frame) = Decoder::next(&mut self.input).map_err(|_| malformed)? else { return Ok(None) };
-        let left = (credits as usize).saturating_sub(self.pending.len());
-        self.dialogue.hear(frame, left).map(Some)
+        let unanswered = self.pending.len() + self.pieces.outgoing();
+        self.dialogue.hear(frame, (credits as usize).saturating_sub(unanswered)).map(Some)
+    }
+
+    /// A write has begun whose value of so many bytes comes in pieces.
+    pub(crate) fn expect_pieces(&mut self, id: u64, request: Request, len: u64) {
+        self.expect(id, Wants::Code);
+        self.pieces.expect(id, request, len, &mut self.out);
+    }
+
+    /// A piece of a value has come: the write, if it is whole now.
+    pub(crate) fn take_piece(&mut self, piece: &Piece) -> Result<Option<(Request, Bytes)>, Breach> {
+        let breach = Breach { reason: Reason::TooManyBytes, id: piece.id };
+        self.pieces.take(piece, &mut self.out).map_err(|TooMany| breach)
+    }
+
+    /// The client takes more of a value.
+    pub(crate) fn granted(&mut self, window: Window) {
+        self.pieces.granted(window);
+    }
+
+    /// The client wants a request no more: what was submitted is done all the same, and answered.
+    pub(crate) fn cancel(&mut self, id: u64) {
+        if self.pieces.drop_incoming(id) {
+            self.answer_early(id, Code::Cancelled);
+        } else {
+            self.pieces.end(id, Code::Cancelled, &mut self.out);
+        }
+    }
+
+    /// A write is answered before all of its value has come; what still comes is thrown away.
+    pub(crate) fn answer_early(&mut self, id: u64, code: Code) {
+        self.pieces.drop_incoming(id);
+        if self.pending.remove(&id).is_some() {
+            Answer::Just(code).put(id, &mut self.out);
+        }
+    }
+
+    /// The next value that is on its way to the client is not to be had any more.
+    pub(crate) fn break_off(&mut self) {
+        if let Some(id) = self.pieces.next_outgoing() {
+            self.pieces.end(id, Code::Busy, &mut self.out);
+        }
     }
 
     pub(crate) fn welcome(&mut self, version: u16, capabilities: Capabilities, credits: u32, node: NodeId) {
@@ -84,6 +128,10 @@ impl Port {
                 let meta = Meta { value_len: item.value.len() as u64, ..Meta::of(item) };
                 let (start, end) = get.wanted(meta.value_len);
                 let bytes = item.value.slice(start as usize..end as usize);
+                if bytes.len() > MAX_PIECE_BYTES {
+                    self.pieces.send(id, meta, start, bytes, get.window, &mut self.out);
+                    return true;
+                }
                 let value = Value { meta, start, len: end - start, bytes: Some(bytes) };
                 Answer::Value(value).put(id, &mut self.out);
             }
@@ -95,6 +143,7 @@ impl Port {
 
     /// What is to be sent.
     pub(crate) fn take_output(&mut self) -> Bytes {
+        self.pieces.go_on(&mut self.out);
         std::mem::take(&mut self.out).into()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use client_core::{Config, ConnId, Core, RequestId};
 use native::Meta;
 use types::{NamespaceId, Time};
@@ -38,6 +39,8 @@ pub(crate) struct Caller {
     pub call: u32,
     pub found: Option<Meta>,
     pub value: Vec<u8>,
+    /// What is left to be fed of a value that it gives bit by bit.
+    pub unfed: Bytes,
 }
 
 impl Process {

@@ -1,10 +1,10 @@
 //! What happens between native clients and nodes: who hears of which bytes, and what comes of it.
 
 use bytes::Bytes;
-use client_core::{Action, Done, Error, Event as Happened, Operation, RequestId};
-use native::{Ask, Heard, Request, RouteMap};
+use client_core::{Action, Body, Done, Error, Event as Happened, Operation, RequestId};
+use native::{Ask, Breach, Code, Content, Heard, Piece, Request, RouteMap, StoreAsk};
 use proto::Token;
-use types::op::{Failure, Get, Op, Outcome, Request as Asked};
+use types::op::{Failure, Get, Op, Outcome, Request as Asked, Store};
 use types::{KeyHash, MemberId, UnixSeconds, split_key};
 
 use super::World;
@@ -17,6 +17,10 @@ use crate::stage::queue::{Event, NativeEvent};
 
 /// By how much the end of a request may come after its deadline.
 const LATE_US: u64 = 1_000;
+/// Most bytes that a client gives at once of a value that it gives bit by bit.
+const FED_BYTES: u64 = 100_000;
+/// One piece of so many is the last that a server wants, or has, of a value.
+const ENOUGH: u64 = 20;
 
 /// The world, for native clients.
 pub(crate) struct Natively<'a> {
@@ -65,11 +69,20 @@ impl Natively<'_> {
     pub(crate) fn ask(&mut self, process: usize, ask: Call, timeout_us: Option<u64>) -> u32 {
         let World { stage, cluster, clients, natives, .. } = &mut *self.world;
         let call = clients.begin(stage, &cluster.nodes, &ask);
-        let Some(op) = asked(&ask.op) else { return call };
+        // Some values are given bit by bit, and only once.
+        let (is_fed, mut unfed) = (stage.rng.natives.once_in(3), Bytes::new());
+        let body = |value: &Bytes| {
+            if !is_fed || value.is_empty() {
+                return Body::Here(value.clone());
+            }
+            unfed = value.clone();
+            Body::Fed(value.len() as u64)
+        };
+        let Some(op) = asked(&ask.op, body) else { return call };
         let key = Bytes::copy_from_slice(split_key(&clients.keys()[ask.key].bytes).1);
         let owner = &mut natives.processes[process];
         stage.book.stats.native_calls += 1;
-        let caller = Caller { client: ask.client, call, found: None, value: Vec::new() };
+        let caller = Caller { client: ask.client, call, found: None, value: Vec::new(), unfed };
         let due_us = timeout_us.or(stage.options.natives.map(|natives| natives.timeout_us)).unwrap_or(0);
         stage.queue.push(owner.in_us(stage, due_us) + LATE_US, Event::Native(NativeEvent::Due(call)));
         let now = owner.now(stage);
@@ -174,8 +187,15 @@ impl Natively<'_> {
                 }
                 owner.core.taken(id, bytes.len() as u64);
             }
-            // No value is fed here.
-            Happened::Wants(_) => {}
+            Happened::Wants(id) => {
+                let now = owner.now(&self.world.stage);
+                let Some(caller) = owner.callers.get_mut(&id) else { return };
+                let most = self.world.stage.rng.natives.range(1, FED_BYTES) as usize;
+                let bytes = caller.unfed.split_to(most.min(caller.unfed.len()));
+                if !bytes.is_empty() {
+                    owner.core.feed(now, id, bytes);
+                }
+            }
             Happened::Done(id, result) => self.done(process, id, result),
         }
     }
@@ -274,10 +294,7 @@ impl Natively<'_> {
             match port.next(credits) {
                 Ok(None) => break,
                 Ok(Some(heard)) => self.hear(link, credits, heard),
-                Err(breach) => {
-                    let what = format!("a native client breaks the protocol on {link}: {breach:?}");
-                    return self.world.stage.book.fail("protocol", None, what);
-                }
+                Err(breach) => return self.breaks(link, breach),
             }
         }
         self.flush(link);
@@ -298,22 +315,50 @@ impl Natively<'_> {
                 }
             }
             Heard::Request(id, request) => self.begin(link, id, *request),
-            // What was submitted is done all the same, and answered.
-            Heard::Cancel(_) => {}
-            Heard::Piece(_) | Heard::Window(_) => {
-                let what = format!("a piece on {link}, where all values fit into a frame");
-                self.world.stage.book.fail("protocol", None, what);
+            Heard::Cancel(id) => {
+                if let Some(port) = self.port(link) {
+                    port.cancel(id);
+                }
             }
+            Heard::Window(window) => {
+                if let Some(port) = self.port(link) {
+                    port.granted(window);
+                }
+            }
+            Heard::Piece(piece) => self.take_piece(link, &piece),
         }
     }
 
+    fn take_piece(&mut self, link: u32, piece: &Piece) {
+        // A server may have had enough of a value before its end.
+        let has_enough = self.world.stage.rng.natives.once_in(ENOUGH);
+        let Some(port) = self.port(link) else { return };
+        match port.take_piece(piece) {
+            Ok(Some((request, value))) => self.submit(link, piece.id, request, Some(value)),
+            Ok(None) if has_enough => port.answer_early(piece.id, Code::Busy),
+            Ok(None) => {}
+            Err(breach) => self.breaks(link, breach),
+        }
+    }
+
+    fn breaks(&mut self, link: u32, breach: Breach) {
+        let what = format!("a native client breaks the protocol on {link}: {breach:?}");
+        self.world.stage.book.fail("protocol", None, what);
+    }
+
     fn begin(&mut self, link: u32, id: u64, request: Request) {
+        let Some(port) = self.port(link) else { return };
+        if let Ask::Store(StoreAsk { content: Content::Pieces(len), .. }) = request.ask {
+            return port.expect_pieces(id, request, len);
+        }
+        port.expect(id, Wants::of(&request.ask));
+        self.submit(link, id, request, None);
+    }
+
+    /// A request is whole, and begins at a host; its value is this, if it came in pieces.
+    fn submit(&mut self, link: u32, id: u64, request: Request, value: Option<Bytes>) {
         let node = self.world.natives.link(link).node;
         let Request { key, once, ask, .. } = request;
-        let wants = Wants::of(&ask);
-        if let Some(port) = self.port(link) {
-            port.expect(id, wants);
-        }
         let Some(host) = self.host_of(node, &key) else {
             return self.settle(link, id, &Outcome::Failed(Failure::Unavailable));
         };
@@ -326,7 +371,11 @@ impl Natively<'_> {
             }
         }
         // Nothing here expires, so the second does not matter.
-        let request = Asked::on(key, ask.operation(UnixSeconds(0))).once(once);
+        let op = match (ask.operation(UnixSeconds(0)), value) {
+            (Op::Store(store), Some(value)) => Op::Store(Store { value, ..store }),
+            (op, _) => op,
+        };
+        let request = Asked::on(key, op).once(once);
         let token = Token([u64::from(link), id]);
         self.world.submit_or_stream(host, Submission { token, member: None, request });
     }
@@ -369,7 +418,11 @@ impl Natively<'_> {
         let World { stage, cluster, natives, .. } = &mut *self.world;
         let node = natives.link(link).node;
         let map = cluster.nodes.map_of(node);
+        let breaks_off = stage.rng.natives.once_in(ENOUGH);
         let Some(port) = &mut natives.link(link).port else { return };
+        if breaks_off {
+            port.break_off();
+        }
         if let Some(map) = map.filter(|map| port.lacks_map(Some(map.version))) {
             port.tell_map(RouteMap::of(map));
         }

@@ -29,6 +29,11 @@ fn options(seed: u64, bug: Bug) -> Options {
             (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (20, lease_us / 4, 100);
             options.timing.session_lease_us = lease_us;
         }
+        // Long values that are replaced while they are read.
+        Bug::TornRead => {
+            options.sizes.mix = [0, 1, 0, 0, 0, 0, 8];
+            (options.text_keys, options.memory.evict) = (3, false);
+        }
         Bug::ConnectionNamedAgain => (natives.cut_per_mille, natives.late_us) = (20, lease_us),
         _ => {}
     }
@@ -66,4 +71,5 @@ planted! {
     a_connection_that_is_taken_for_the_one_before_is_found: ConnectionNamedAgain;
     a_deadline_that_waits_for_a_map_is_found: DeadlineWaitsForMap;
     a_map_that_nobody_asks_for_is_found: MapNotRefreshed;
+    a_value_that_is_read_on_as_another_is_found: TornRead;
 }
