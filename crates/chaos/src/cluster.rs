@@ -27,7 +27,7 @@ use crate::pages::{self, HTTP_PORT, fetch};
 use crate::spaces::{SPACES, Space};
 
 const MEMCACHED_PORT: u16 = 11211;
-const NATIVE_PORT: u16 = 11311;
+const NATIVE_PORT: u16 = 12311;
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// A process that has ended although nobody wanted it.
