@@ -133,11 +133,15 @@ pub enum Bug {
     FillKeptToQuota,
     /// A scrub compares chunks with their checksums alone.
     ScrubOfChecksumsOnly,
+    /// An owner answers about ids of a later term, and holders believe an owner of an earlier one.
+    DeposedOwnerAnswers,
+    /// Whoever is filling is whole when it has said so of any appointment.
+    FilledOfAnySince,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 65] = [
+    pub const ALL: [Self; 67] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -203,5 +207,7 @@ impl Bug {
         Self::PutBeyondQuota,
         Self::FillKeptToQuota,
         Self::ScrubOfChecksumsOnly,
+        Self::DeposedOwnerAnswers,
+        Self::FilledOfAnySince,
     ];
 }
