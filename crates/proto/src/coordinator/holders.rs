@@ -32,7 +32,8 @@ fn open(state: &mut ClusterState, group: GroupId) {
 
 /// Whoever was filling has everything: of this appointment, and no other.
 fn handle_filled(state: &mut ClusterState, group: GroupId, role: RoleIndex, holder: Holder) {
-    let is_filling = |view: &GroupView| view.holders_of(role).filling == Some(holder);
+    let rules = state.rules().objects();
+    let is_filling = |view: &GroupView| rules.is_filled(holder, view.holders_of(role).filling);
     if state.view(group).is_some_and(is_filling) {
         state.change_view(group, |view| {
             if let Some(holders) = view.holders.get_mut(usize::from(role.0)) {

@@ -228,8 +228,8 @@ impl Holder {
     }
 
     /// These are dead.
-    pub(super) fn free(&mut self, free: &Free) {
-        free.objects.iter().for_each(|object| self.forget(*object, free.term));
+    pub(super) fn free(&mut self, rules: Rules, free: &Free) {
+        free.objects.iter().for_each(|object| self.forget(rules, *object, free.term));
     }
 
     /// An owner wants to be asked about everything of its own.
@@ -238,8 +238,8 @@ impl Holder {
     }
 
     /// The owner of `term` says that the object is dead. One of an earlier term knows nothing of it.
-    pub(super) fn forget(&mut self, object: ObjectId, term: Term) {
-        if object.term > term {
+    pub(super) fn forget(&mut self, rules: Rules, object: ObjectId, term: Term) {
+        if !rules.objects().owner_knows(object.term, term) {
             return;
         }
         self.chunks.remove_object(object);
@@ -325,11 +325,12 @@ impl Holder {
 
     /// An owner has answered.
     pub(super) fn hear(&mut self, scope: &mut Scope<'_>, verdicts: &wire::object::Verdicts) {
-        let (dead, committed) = self.inquiry.hear(verdicts);
-        dead.into_iter().for_each(|object| self.forget(object, verdicts.term));
+        let rules = scope.rules();
+        let (dead, committed) = self.inquiry.hear(rules, verdicts);
+        dead.into_iter().for_each(|object| self.forget(rules, object, verdicts.term));
         for object in committed {
             let moved = verdicts.moved.iter().find(|moved| moved.object == object);
-            self.keep_all_of(scope.rules(), object, moved.map_or(&[], |moved| &moved.exceptions));
+            self.keep_all_of(rules, object, moved.map_or(&[], |moved| &moved.exceptions));
         }
         self.fill.hear_verdicts(scope, &mut self.chunks, verdicts);
         self.inquiry.go_on(scope, self.member, &mut self.chunks);

@@ -10,7 +10,7 @@ use types::{ChunkId, MemberId, NamespaceId, ObjectId, Term, Time};
 use wire::object::{Ask, Asked, Harm, ObjectMessage, Verdict, Verdicts};
 
 use super::scope::Scope;
-use crate::Timing;
+use crate::{Rules, Timing};
 
 /// Objects of one Ask.
 const BATCH: usize = 256;
@@ -124,9 +124,10 @@ impl Inquiry {
     }
 
     /// What an owner says is dead, and what it says is committed.
-    pub(super) fn hear(&mut self, verdicts: &Verdicts) -> (Vec<ObjectId>, Vec<ObjectId>) {
+    pub(super) fn hear(&mut self, rules: Rules, verdicts: &Verdicts) -> (Vec<ObjectId>, Vec<ObjectId>) {
         // An answer of a lower term than the id's is of somebody who knows nothing of it.
-        let counts = |id: &ObjectId| id.owner == verdicts.owner && id.term <= verdicts.term;
+        let knows = |id: &ObjectId| rules.objects().owner_knows(id.term, verdicts.term);
+        let counts = |id: &ObjectId| id.owner == verdicts.owner && knows(id);
         let of = |wanted: Verdict| {
             let all = verdicts.verdicts.iter().filter(move |(id, verdict)| *verdict == wanted && counts(id));
             all.map(|(id, _)| *id).collect::<Vec<ObjectId>>()

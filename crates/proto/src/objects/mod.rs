@@ -204,7 +204,7 @@ impl Objects {
                 self.with(keep.member, |holder| holder.keep(scope.rules(), &keep));
             }
             ObjectMessage::Free(free) => {
-                self.with(free.member, |holder| holder.free(&free));
+                self.with(free.member, |holder| holder.free(scope.rules(), &free));
                 // Also who has nothing of it: else it would be told again and again.
                 let Free { owner, term, member, number, .. } = free;
                 scope.send(from, ObjectMessage::Heard(Heard { owner, term, member, number }));

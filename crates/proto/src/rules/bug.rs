@@ -139,11 +139,15 @@ pub enum Bug {
     ExceptionUnnamed,
     /// A scrub compares chunks with their checksums alone.
     ScrubOfChecksumsOnly,
+    /// An owner answers about ids of a later term, and holders believe an owner of an earlier one.
+    DeposedOwnerAnswers,
+    /// Whoever is filling is whole when it has said so of any appointment.
+    FilledOfAnySince,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 68] = [
+    pub const ALL: [Self; 70] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -212,5 +216,7 @@ impl Bug {
         Self::StrandedTakenForLost,
         Self::ExceptionUnnamed,
         Self::ScrubOfChecksumsOnly,
+        Self::DeposedOwnerAnswers,
+        Self::FilledOfAnySince,
     ];
 }

@@ -1,6 +1,6 @@
 //! The rules of values in chunks (docs/objects.md).
 
-use types::ViewVersion;
+use types::{Holder, Term, ViewVersion};
 use wire::object::Verdict;
 
 use super::{Bug, Rules};
@@ -65,6 +65,17 @@ impl ObjectRules {
     /// Scrubs compare the chunks of a stripe with each other, too.
     pub(crate) fn scrubs_compare_words(self) -> bool {
         self.0.prevent(Bug::ScrubOfChecksumsOnly)
+    }
+
+    /// What is of a later term than an owner's it knows nothing of: it has been deposed.
+    pub(crate) fn owner_knows(self, object: Term, owner: Term) -> bool {
+        object <= owner || !self.0.prevent(Bug::DeposedOwnerAnswers)
+    }
+
+    /// Who is filling is whole when it has said so of this appointment.
+    pub(crate) fn is_filled(self, said: Holder, filling: Option<Holder>) -> bool {
+        let is_same_host = filling.is_some_and(|filling| filling.host == said.host);
+        filling == Some(said) || is_same_host && !self.0.prevent(Bug::FilledOfAnySince)
     }
 
     /// A chunk that is put needs room in its namespace's quota.

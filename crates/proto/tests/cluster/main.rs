@@ -9,6 +9,7 @@ mod impossible;
 mod lessons;
 mod objects;
 mod paced;
+mod schedules;
 mod scrub;
 mod starved;
 

@@ -138,7 +138,7 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 1] = [Bug::ScrubOfChecksumsOnly];
+const DIRECTED: [Bug; 3] = [Bug::ScrubOfChecksumsOnly, Bug::DeposedOwnerAnswers, Bug::FilledOfAnySince];
 
 #[test]
 #[ignore = "long: cargo xtask test sim planted"]

@@ -368,7 +368,7 @@ impl Fill {
         verdicts: &Verdicts,
     ) {
         for (object, verdict) in &verdicts.verdicts {
-            if object.term <= verdicts.term {
+            if scope.rules().objects().owner_knows(object.term, verdicts.term) {
                 self.conclude(*object, *verdict);
             }
         }

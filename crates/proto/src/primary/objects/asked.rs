@@ -32,7 +32,7 @@ impl Objects {
     /// while the page with its descriptor is absent.
     fn verdict(&self, rules: Rules, term: Term, store: &DataStore, asked: Asked) -> Option<Verdict> {
         let Asked { object, key_hash } = asked;
-        if object.term > term {
+        if !rules.objects().owner_knows(object.term, term) {
             return None;
         }
         if self.open.contains_key(&object) || self.committing.contains(&object) || self.pins.has(object) {
