@@ -223,10 +223,19 @@ fn leader_of_all(cluster: &ServedCluster) -> Option<u16> {
     cluster.statuses().iter().all(|status| status["etcd"]["leader"] == leader).then_some(leader)
 }
 
+/// The member that leads an etcd, once there is one: asked a moment later there may be none again.
+fn leader_of(etcd: &EtcdCluster) -> usize {
+    let mut leader = None;
+    eventually("an etcd with a leader", || {
+        leader = etcd.leader();
+        leader.is_some()
+    });
+    leader.expect("it was waited for")
+}
+
 /// An etcd's members, those that follow first: the order in which nodes are to ask them.
 fn followers_first(etcd: &EtcdCluster) -> [usize; 3] {
-    eventually("an etcd with a leader", || etcd.leader().is_some());
-    let leader = etcd.leader().unwrap();
+    let leader = leader_of(etcd);
     [(leader + 1) % 3, (leader + 2) % 3, leader]
 }
 
@@ -270,8 +279,7 @@ fn a_member_of_etcd_that_is_cut_off_or_stopped_keeps_nothing_from_being_reconfig
 
     // The one that leads the others stands still: until they have another one, nobody can reconfigure.
     etcd.join();
-    eventually("an etcd with a leader", || etcd.leader().is_some());
-    etcd.signal(etcd.leader().unwrap(), Signal::SIGSTOP);
+    etcd.signal(leader_of(&etcd), Signal::SIGSTOP);
     cluster.start_node(leader, &[]).unwrap();
     let took = eventually("ready", || is_ready(&cluster) && leader_of_all(&cluster).is_some());
     println!("with etcd's leader stopped, a node is in again after {took:?}");
