@@ -401,10 +401,17 @@ impl Core {
             match answer {
                 Answer::Value(value) => self.found(conn, id, value),
                 Answer::Just(code) if code as u8 >= Code::NotANumber as u8 => self.failed(now, id, code),
+                // The key has nothing any more: what has come is the beginning of a value without its end.
+                _ if self.has_begun_to_read(id) => self.finish(id, Err(Error::Changed)),
                 answer => self.finish(id, Ok(Done::Answer(answer))),
             }
         }
         self.pump(now, conn);
+    }
+
+    fn has_begun_to_read(&self, id: RequestId) -> bool {
+        let rules = self.config.rules;
+        self.requests.get(&id).is_some_and(|request| request.reading.is_some() && !rules.reads_on(false))
     }
 
     fn found(&mut self, conn: ConnId, id: RequestId, value: Value) {

@@ -120,6 +120,19 @@ fn other_failures_are_the_callers() {
 }
 
 #[test]
+fn a_read_whose_key_has_nothing_any_more_has_no_end() {
+    let mut world = World::ready();
+    let id = world.get("k");
+    let (conn, wire, _) = world.one();
+    world.answer(conn, wire, value(5, 150_000, (0, 150_000), None));
+    world.say(conn, piece(wire, 60_000));
+    world.lose(0);
+    let (conn, wire, _) = world.one();
+    world.answer(conn, wire, Answer::Just(Code::NotFound));
+    assert_eq!(world.done(id), Err(Error::Changed));
+}
+
+#[test]
 fn a_read_goes_on_where_it_was_if_the_value_is_the_same() {
     for (version, same) in [(5, true), (6, false)] {
         let mut world = World::ready();
