@@ -409,6 +409,7 @@ impl Core {
         self.pump(now, conn);
     }
 
+    /// Whether bytes of a value may have been given to the caller: then there is a value or a failure, and no other answer.
     fn has_begun_to_read(&self, id: RequestId) -> bool {
         let rules = self.config.rules;
         self.requests.get(&id).is_some_and(|request| request.reading.is_some() && !rules.reads_on(false))

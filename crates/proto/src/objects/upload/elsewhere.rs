@@ -83,10 +83,8 @@ impl Upload {
         let all = groups_beside(scope, self.owner.group);
         // From where it is on: so those that leave one group go to different ones.
         let first = all.iter().position(|group| left.contains(group)).unwrap_or(0);
-        let others = all.iter().cycle().skip(first).take(all.len()).copied();
-        others
-            .into_iter()
-            .find(|group| !left.contains(group) && is_whole(scope, *group) && has_none_of(*group))
+        let mut others = all.iter().cycle().skip(first).take(all.len()).copied();
+        others.find(|group| !left.contains(group) && is_whole(scope, *group) && has_none_of(*group))
     }
 
     /// Has each stripe say what becomes of it, and puts those that are stuck elsewhere. Why the upload fails, if it does.
@@ -96,16 +94,18 @@ impl Upload {
         name: Name,
         attempts: &mut u64,
         mut fate: impl FnMut(&mut StripeUpload, &mut Scope<'_>, &mut u64) -> Fate,
-    ) -> Vec<Failure> {
-        let mut failures = Vec::new();
+    ) -> Option<Failure> {
+        let mut first = None;
+        // Of all stripes, not up to the first that fails.
         for at in 0..self.stripes.len() {
-            match fate(&mut self.stripes[at], scope, attempts) {
-                Fate::GoesOn => {}
-                Fate::Fails(failure) => failures.push(failure),
-                Fate::Stuck(stuck) => failures.extend(self.unstick(scope, name, at, stuck, attempts)),
-            }
+            let failure = match fate(&mut self.stripes[at], scope, attempts) {
+                Fate::GoesOn => None,
+                Fate::Fails(failure) => Some(failure),
+                Fate::Stuck(stuck) => self.unstick(scope, name, at, stuck, attempts),
+            };
+            first = first.or(failure);
         }
-        failures
+        first
     }
 
     /// Puts a stripe that is stuck into another group; what comes of it if there is none.

@@ -282,10 +282,10 @@ impl Uploads {
         };
         let id = refused.chunk.object;
         let name = (id, one.hash, one.geometry);
-        let failures: Vec<Failure> = one.decide(scope, name, attempts, |stripe, scope, attempts| {
+        let failure = one.decide(scope, name, attempts, |stripe, scope, attempts| {
             stripe.refused(scope, name, from, refused, attempts)
         });
-        match failures.into_iter().next() {
+        match failure {
             Some(failure) => self.end(upload, Outcome::Failed(failure)),
             None => self.go_on(scope, upload),
         }
@@ -366,12 +366,9 @@ impl Uploads {
                 steps.push(Step { ended: None, request });
             }
             let name = (id, one.hash, one.geometry);
-            let retry = |stripe: &mut StripeUpload, scope: &mut Scope<'_>, attempts: &mut u64| {
-                stripe.retry(scope, name, attempts)
-            };
-            // Of all stripes, not up to the first that fails.
-            let failures = one.decide(scope, name, attempts, retry);
-            failed.extend(failures.first().map(|failure| (*upload, *failure)));
+            let failure = one
+                .decide(scope, name, attempts, |stripe, scope, attempts| stripe.retry(scope, name, attempts));
+            failed.extend(failure.map(|failure| (*upload, failure)));
         }
         steps.extend(failed.into_iter().map(|(upload, failure)| self.end(upload, Outcome::Failed(failure))));
         steps.extend(self.end_starved(scope));
