@@ -151,6 +151,7 @@ fn last_scrub(world: &mut World) -> bool {
         let stats = world.cluster.nodes.host(host).map(proto::Host::stats);
         let counts = &mut world.stage.book.stats;
         counts.released_extents += stats.map_or(0, |stats| stats.released_extents);
+        counts.renamed_uploads += stats.map_or(0, |stats| stats.objects.renamed_uploads);
         counts.moved_stripes += stats.map_or(0, |stats| stats.objects.moved_stripes);
         counts.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
     }

@@ -44,6 +44,8 @@ pub enum ObjectMessage {
     Listed(Listed),
     /// Holder to owner: there is no room here, and these were not read for long.
     Evict(Evict),
+    /// Writer to holder: a chunk that is kept there is to be one of another object, too.
+    PutAs(PutAs),
 }
 
 /// What a node tells the coordinator about holders.
@@ -131,6 +133,27 @@ pub struct Put {
     pub trailer: Trailer,
 }
 
+/// See [`ObjectMessage::PutAs`]. What it names is as in [`Put`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutAs {
+    /// Whose chunk it is.
+    pub member: MemberId,
+    /// The writer's version of the view.
+    pub view: ViewVersion,
+    /// The new name.
+    pub chunk: ChunkId,
+    /// The writer's number for this try.
+    pub attempt: u64,
+    /// The object whose chunk of this stripe it was put as.
+    pub old: ObjectId,
+    /// Of the key of both.
+    pub key_hash: KeyHash,
+    /// Of both objects.
+    pub geometry: Geometry,
+    /// The CRC32C of each of the stripe's `n` chunks.
+    pub trailer: Trailer,
+}
+
 /// The checksums of the chunks of one stripe, in the order of their roles; none where they are not known.
 pub type Trailer = SmallVec<[u32; 8]>;
 
@@ -173,6 +196,8 @@ pub enum Refusal {
     Different,
     /// Cells are missing: it is to be put again.
     Gap,
+    /// The chunk that it is to be is not here, or not yet.
+    Absent,
 }
 
 /// See [`ObjectMessage::Keep`].

@@ -142,9 +142,9 @@ impl Streams<'_> {
     fn handle_ask(&mut self, from: HostId, ask: Ask) {
         let Ask { owner, member, objects, found } = ask;
         let mut known = None;
-        let answer = |primary: &mut Primary, _: &mut Context<'_>| {
+        let answer = |primary: &mut Primary, context: &mut Context<'_>| {
             primary::note_harm(primary, &objects, found);
-            known = primary::verdicts(primary, &objects);
+            known = primary::verdicts(primary, context.now.time, &objects);
         };
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, owner, answer);
         if let Some((term, known)) = known {

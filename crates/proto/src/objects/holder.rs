@@ -3,13 +3,14 @@
 //! A chunk is kept under the view that its writer had, in the one step in which it becomes listable: whoever is named later asks for
 //! the list after that, and finds it there (docs/objects.md, W3).
 
-use store::{ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, QuotaShortage};
+use store::{Chunk, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, QuotaShortage};
 use types::{
-    ChunkId, Exception, GroupView, HostId, MemberId, NamespaceId, ObjectId, Term, Time, ViewVersion,
+    ChunkId, Exception, Geometry, GroupView, HostId, KeyHash, MemberId, NamespaceId, ObjectId, Term, Time,
+    ViewVersion,
 };
 use wire::object::{
     Cell, Checked, Fetch, Free, Keep, KeptObject, List, Listed, ListedChunk, Missing, ObjectMessage, Placed,
-    Put, Refusal, Refused,
+    Put, PutAs, Refusal, Refused,
 };
 
 use super::arriving::{Arriving, ArrivingChunk};
@@ -37,13 +38,27 @@ pub(super) enum Short {
     Share { namespace: NamespaceId, bytes: u64, why: QuotaShortage },
 }
 
+/// A chunk all of which is there, before it is judged.
+struct WholeChunk {
+    chunk: ChunkId,
+    attempt: u64,
+    /// The writer's view.
+    view: ViewVersion,
+    /// The view that was known here when it began to come.
+    known: ViewVersion,
+    header: ChunkHeader,
+    built: Chunk,
+    /// Whether it is kept here under another name, too, and so is charged to its quota already.
+    is_charged: bool,
+}
+
 /// See the module.
 pub(crate) struct Holder {
     member: MemberId,
     chunks: ChunkStore,
     arriving: Arriving,
     /// Whole chunks whose writers know a newer view than there is here.
-    early: Vec<(HostId, ArrivingChunk)>,
+    early: Vec<(HostId, WholeChunk)>,
     inquiry: Inquiry,
     fill: Fill,
 }
@@ -83,7 +98,7 @@ impl Holder {
 
     /// Memory of chunks that are not whole.
     fn arriving_bytes(&self) -> usize {
-        let early: usize = self.early.iter().map(|(_, chunk)| chunk.builder.allocated_bytes()).sum();
+        let early: usize = self.early.iter().map(|(_, chunk)| chunk.built.allocated_bytes()).sum();
         self.arriving.allocated_bytes() + early
     }
 
@@ -100,7 +115,10 @@ impl Holder {
         let (chunk, attempt) = (put.chunk, put.attempt);
         let at = (scope.now.time, view.version);
         match self.arriving.take(at, self.chunks.pages(), from, put) {
-            Ok(Some(whole)) => return self.judge(scope, from, whole),
+            Ok(Some(arrived)) => {
+                let whole = WholeChunk::arrived(scope, arrived);
+                return whole.map_or(Ok(()), |whole| self.judge(scope, from, whole));
+            }
             Ok(None) => {}
             Err(Refusal::NoRoom) => return Err(Short::Room),
             Err(why) => self.refuse(scope, from, (chunk, attempt), why),
@@ -108,23 +126,59 @@ impl Holder {
         Ok(())
     }
 
-    /// The last cell is there.
-    fn judge(&mut self, scope: &mut Scope<'_>, from: HostId, whole: ArrivingChunk) -> Result<(), Short> {
+    /// A chunk that is kept here is to have another name, too: it is judged as if it came whole at this moment. It needs no more room.
+    pub(super) fn put_as(&mut self, scope: &mut Scope<'_>, from: HostId, put: PutAs) {
+        let Some(view) = scope.view(self.member.group) else { return };
+        if usize::from(put.geometry.k) != view.k() {
+            return scope.accuse(from, Impossible::Chunk);
+        }
+        let (name, known) = ((put.chunk, put.attempt), view.version);
+        let old = ChunkId { object: put.old, ..put.chunk };
+        // The old name may be gone by now.
+        let Some(entry) = self.chunks.get(old).or_else(|| self.chunks.get(put.chunk)) else {
+            return self.miss_old(scope, from, put, old);
+        };
+        let is_it = entry.key_hash() == put.key_hash && entry.geometry() == put.geometry;
+        if !is_it || entry.trailer() != &*put.trailer {
+            return self.refuse(scope, from, name, Refusal::Different);
+        }
+        let header = header_of(scope, put.key_hash, put.geometry, &put.trailer);
+        let (built, PutAs { chunk, attempt, view, .. }) = (entry.chunk().clone(), put);
+        let whole = WholeChunk { chunk, attempt, view, known, header, built, is_charged: true };
+        if self.judge(scope, from, whole).is_err() {
+            self.refuse(scope, from, name, Refusal::Crowded);
+        }
+    }
+
+    /// A chunk that is to have another name is not here yet: it is got before others, and the writer asks again.
+    fn miss_old(&mut self, scope: &mut Scope<'_>, from: HostId, put: PutAs, old: ChunkId) {
+        let PutAs { member, chunk, attempt, key_hash, geometry, trailer, .. } = put;
+        let since = scope.view(member.group).and_then(|view| view.holds_since(member.role, scope.here()));
+        if let Some(since) = since.filter(|_| !scope.rules().objects().unseen_chunks_are_refused()) {
+            return scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
+        }
+        self.fill.want_soon(ListedChunk { chunk: old, key_hash, geometry, trailer, kept: false });
+        self.fill.go_on(scope, &mut self.chunks);
+        self.refuse(scope, from, (chunk, attempt), Refusal::Absent);
+    }
+
+    /// All of it is there.
+    fn judge(&mut self, scope: &mut Scope<'_>, from: HostId, whole: WholeChunk) -> Result<(), Short> {
         let Some(view) = scope.view(self.member.group) else { return Ok(()) };
-        let name = (whole.put.chunk, whole.put.attempt);
+        let name = (whole.chunk, whole.attempt);
         let (known, since) = (view.version, view.holds_since(self.member.role, scope.here()));
-        if whole.put.view > known {
+        if whole.view > known {
             scope.want_view(self.member.group);
             self.early.push((from, whole));
             return Ok(());
         }
-        let judges = scope.rules().objects().view_that_judges(whole.known.min(whole.put.view), known);
+        let judges = scope.rules().objects().view_that_judges(whole.known.min(whole.view), known);
         match since {
             // Its quota is not known yet.
             Some(_) if scope.is_to_come(name.0.object.namespace) => {
                 self.refuse(scope, from, name, Refusal::Crowded);
             }
-            Some(since) if whole.put.view == judges => return self.keep_new(scope, from, whole, since),
+            Some(since) if whole.view == judges => return self.keep_new(scope, from, whole, since),
             _ => self.refuse(scope, from, name, Refusal::View(known)),
         }
         Ok(())
@@ -134,21 +188,12 @@ impl Holder {
         &mut self,
         scope: &mut Scope<'_>,
         from: HostId,
-        whole: ArrivingChunk,
+        whole: WholeChunk,
         since: ViewVersion,
     ) -> Result<(), Short> {
-        let ArrivingChunk { put, builder, .. } = whole;
-        let (chunk, attempt) = (put.chunk, put.attempt);
-        let header = ChunkHeader {
-            key_hash: put.key_hash,
-            geometry: put.geometry,
-            trailer: put.trailer.iter().copied().collect(),
-            received_at: scope.now.time,
-            last_access: scope.now.unix,
-        };
-        let Ok(built) = builder.finish() else { return Ok(()) };
+        let WholeChunk { chunk, attempt, header, built, is_charged, .. } = whole;
         let (namespace, bytes) = (chunk.object.namespace, built.allocated_bytes() as u64);
-        let inserted = if scope.rules().objects().puts_keep_to_quotas() {
+        let inserted = if scope.rules().objects().puts_keep_to_quotas() && !is_charged {
             self.chunks.try_insert(chunk, header, built)
         } else {
             Ok(self.chunks.insert(chunk, header, built))
@@ -186,7 +231,7 @@ impl Holder {
             self.inquiry.ask_anew();
         }
         for (from, whole) in std::mem::take(&mut self.early) {
-            let name = (whole.put.chunk, whole.put.attempt);
+            let name = (whole.chunk, whole.attempt);
             if self.judge(scope, from, whole).is_err() {
                 // When it is put again, it is known whether anything can go for it.
                 self.refuse(scope, from, name, Refusal::Crowded);
@@ -245,7 +290,7 @@ impl Holder {
         self.chunks.remove_object(object);
         self.fill.forget(object);
         self.arriving.forget(|_, of, _| of == object);
-        self.early.retain(|(_, chunk)| chunk.put.chunk.object != object);
+        self.early.retain(|(_, chunk)| chunk.chunk.object != object);
     }
 
     /// Sends rows of a chunk, or says that it is not here.
@@ -390,6 +435,22 @@ impl Holder {
         stats.starved_fills += u64::from(self.fill.lacks_room());
         stats.lost_chunks += self.fill.lost().count() as u64;
     }
+}
+
+impl WholeChunk {
+    /// One whose last cell has come.
+    fn arrived(scope: &Scope<'_>, arrived: ArrivingChunk) -> Option<Self> {
+        let ArrivingChunk { put, builder, known, .. } = arrived;
+        let built = builder.finish().ok()?;
+        let header = header_of(scope, put.key_hash, put.geometry, &put.trailer);
+        let Put { chunk, attempt, view, .. } = put;
+        Some(Self { chunk, attempt, view, known, header, built, is_charged: false })
+    }
+}
+
+fn header_of(scope: &Scope<'_>, key_hash: KeyHash, geometry: Geometry, trailer: &[u32]) -> ChunkHeader {
+    let (received_at, last_access) = (scope.now.time, scope.now.unix);
+    ChunkHeader { key_hash, geometry, trailer: trailer.iter().copied().collect(), received_at, last_access }
 }
 
 /// What was asked for is not here.

@@ -40,7 +40,7 @@ use std::collections::BTreeMap;
 use store::{ChunkPages, QuotaShortage};
 use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
 use wire::graph::GraphMessage;
-use wire::object::{Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
+use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
 
 use crate::Timing;
 use crate::pace::Pace;
@@ -200,6 +200,7 @@ impl Objects {
         }
         match message {
             ObjectMessage::Put(put) => self.put(scope, from, put),
+            ObjectMessage::PutAs(put) => self.put_as(scope, from, put),
             ObjectMessage::Keep(keep) => {
                 self.with(keep.member, |holder| holder.keep(scope.rules(), &keep));
             }
@@ -275,6 +276,21 @@ impl Objects {
             let why = if is_hopeful { Refusal::Crowded } else { Refusal::NoRoom };
             holder.refuse(scope, from, name, why);
         }
+    }
+
+    /// A chunk that is to have another name, too.
+    fn put_as(&mut self, scope: &mut Scope<'_>, from: HostId, put: PutAs) {
+        let PutAs { member, view, chunk, attempt, .. } = put;
+        if let Some(holder) = self.holders.get_mut(&member) {
+            return holder.put_as(scope, from, put);
+        }
+        let Some(known) = scope.view(member.group).map(|view| view.version) else { return };
+        if view > known {
+            scope.want_view(member.group);
+        }
+        // It is told again soon.
+        let why = if view > known { Refusal::Absent } else { Refusal::View(known) };
+        scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
     }
 
     /// Where room is short, some chunks are to go.

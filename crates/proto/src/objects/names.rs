@@ -23,8 +23,8 @@ pub(crate) struct ExtensionId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
     Upload(UploadId),
-    /// An upload whose id is kept open: what comes of that must not be taken for what comes of its commit.
-    Renewal(UploadId),
+    /// An upload whose id of this term is kept open: what comes of that must not be taken for what comes of its commit.
+    Renewal(UploadId, Term),
     Gather(GatherId),
     Extension(ExtensionId),
 }
@@ -128,4 +128,6 @@ pub struct ObjectStats {
     pub hedged_cells: u64,
     /// Stripes that clients of this host wrote, and that went to another group than the one that they were to go to: counted.
     pub moved_stripes: u64,
+    /// Times that such a value got another id, for its owner was another one or had closed the one before: counted.
+    pub renamed_uploads: u64,
 }

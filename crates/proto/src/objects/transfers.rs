@@ -96,8 +96,8 @@ impl Transfers {
                 let step = self.uploads.hear_owner(scope, upload, outcome);
                 self.take_step(step, wanted);
             }
-            StreamId::Renewal(upload) => {
-                let step = self.uploads.hear_renewal(upload, &outcome);
+            StreamId::Renewal(upload, term) => {
+                let step = self.uploads.hear_renewal(upload, term, &outcome);
                 self.take_step(step, wanted);
             }
             StreamId::Gather(gather) => {
@@ -178,7 +178,8 @@ impl Transfers {
     /// How many values are written and read.
     pub(super) fn count(&self, stats: &mut ObjectStats) {
         (stats.uploads, stats.gathers) = (self.uploads.len() as u64, self.gathers.len() as u64);
-        (stats.moved_stripes, stats.hedged_cells) = (self.uploads.moved(), self.gathers.hedged_cells());
+        (stats.moved_stripes, stats.renamed_uploads) = (self.uploads.moved(), self.uploads.renamed());
+        stats.hedged_cells = self.gathers.hedged_cells();
     }
 }
 

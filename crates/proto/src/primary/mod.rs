@@ -70,7 +70,7 @@ use charges::Charges;
 use hand_over::HandOver;
 use lessons::{Lessons, Required};
 pub use objects::LostKey;
-use objects::Objects;
+use objects::OwnedObjects;
 use parities::Parities;
 use phase::Phase;
 use release::Release;
@@ -99,7 +99,7 @@ pub(crate) struct Primary {
     waiting: Waiting,
     wall: Wall,
     charges: Charges,
-    objects: Objects,
+    objects: OwnedObjects,
     sessions: Sessions,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
@@ -174,7 +174,7 @@ impl Primary {
             waiting: Waiting::default(),
             wall: Wall::new(core.rules()),
             charges: Charges::default(),
-            objects: Objects::default(),
+            objects: OwnedObjects::of_new_term(context),
             sessions: Sessions::starting_after(start),
             serve_from,
             kept_up: now,
@@ -359,9 +359,9 @@ impl Primary {
 }
 
 /// What has become of objects, for a holder that asks; none before this primary can know.
-pub(crate) fn verdicts(primary: &Primary, asked: &[Asked]) -> Option<(Term, objects::Known)> {
+pub(crate) fn verdicts(primary: &Primary, now: Time, asked: &[Asked]) -> Option<(Term, objects::Known)> {
     let Primary { core, phase, objects, .. } = primary;
-    Some((core.term(), objects.verdicts(core, phase.store()?, asked)))
+    Some((core.term(), objects.verdicts(core, phase.store()?, now, asked)))
 }
 
 /// Somebody has found that of the chunks of these objects.

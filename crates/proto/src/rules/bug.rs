@@ -137,6 +137,10 @@ pub enum Bug {
     StrandedTakenForLost,
     /// A descriptor does not say which stripes were put into other groups.
     ExceptionUnnamed,
+    /// An upload that begins anew under another id leaves what it has put under the one before.
+    OldNameCommitted,
+    /// A holder says that it has given a chunk another name, though it does not have it.
+    UnseenRenamed,
     /// A scrub compares chunks with their checksums alone.
     ScrubOfChecksumsOnly,
     /// An owner answers about ids of a later term, and holders believe an owner of an earlier one.
@@ -147,7 +151,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 72] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -215,6 +219,8 @@ impl Bug {
         Self::StrandedKept,
         Self::StrandedTakenForLost,
         Self::ExceptionUnnamed,
+        Self::OldNameCommitted,
+        Self::UnseenRenamed,
         Self::ScrubOfChecksumsOnly,
         Self::DeposedOwnerAnswers,
         Self::FilledOfAnySince,

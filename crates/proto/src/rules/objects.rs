@@ -98,6 +98,16 @@ impl ObjectRules {
         self.0.prevent(Bug::ExceptionUnnamed)
     }
 
+    /// What an upload has put before its owner was another one is put under the new name before it is committed.
+    pub(crate) fn stripes_are_renamed(self) -> bool {
+        self.0.prevent(Bug::OldNameCommitted)
+    }
+
+    /// Who is to give a chunk another name, and does not have it, says so.
+    pub(crate) fn unseen_chunks_are_refused(self) -> bool {
+        self.0.prevent(Bug::UnseenRenamed)
+    }
+
     /// A chunk that a fill brings counted elsewhere before, and no quota keeps it out.
     pub(crate) fn fills_pass_quotas(self) -> bool {
         self.0.prevent(Bug::FillKeptToQuota)

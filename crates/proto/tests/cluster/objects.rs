@@ -277,7 +277,7 @@ fn what_is_read_stays_while_it_is_replaced() {
 }
 
 #[test]
-fn an_owner_that_is_lost_leaves_its_objects_and_forgets_what_was_open() {
+fn an_upload_outlives_its_owner() {
     let mut cluster = Cluster::new(7, "rs(3+2)");
     let value = noise(8, 700_000);
     let owner = cluster.owner_of("key");
@@ -289,12 +289,45 @@ fn an_owner_that_is_lost_leaves_its_objects_and_forgets_what_was_open() {
     cluster.kill(owner.0);
     cluster.advance(4000);
     assert!(cluster.read(writer, "key").unwrap() == value, "what was committed is what is read");
-    cluster.feed(writer, upload, &noise(9, 900_000), 700_000);
+    let whole = [value, noise(9, 200_000)].concat();
+    cluster.feed(writer, upload, &whole, 700_000);
     cluster.advance(1000);
-    assert_eq!(cluster.answers.get(&token), Some(&Outcome::Failed(Failure::NotOpen)));
+    let stored = cluster.answers.get(&token);
+    assert!(matches!(stored, Some(Outcome::Stored(_))), "{stored:?}");
+    assert!(cluster.read(writer, "key").unwrap() == whole);
     cluster.advance(130_000);
-    assert_eq!(cluster.tentative_bytes(), 0, "whoever has chunks of it has asked");
-    assert!(cluster.read(writer, "key").unwrap() == value);
+    assert_eq!(cluster.tentative_bytes(), 0, "whoever has chunks under the old name has asked");
+    assert!(cluster.read(writer, "key").unwrap() == whole);
+    // Under its new name it is as well protected as anything.
+    let other = (0..7).find(|node| ![owner.0, writer].contains(node)).unwrap();
+    cluster.kill(other);
+    cluster.advance(100);
+    assert!(cluster.read(writer, "key").unwrap() == whole);
+}
+
+#[test]
+fn an_upload_outlives_one_owner_after_another_and_leaves_nothing_when_it_is_given_up() {
+    let mut cluster = Cluster::new(9, "rs(3+2)");
+    let value = noise(12, 900_000);
+    let writer = (0..9).find(|node| NodeId(*node) != cluster.owner_of("key")).unwrap();
+    let (token, upload) = cluster.begin_upload(writer, "key", value.len(), StoreMode::Set);
+    cluster.settle();
+    let mut fed = 0;
+    for part in [300_000, 600_000] {
+        fed = cluster.feed(writer, upload, &value[..part], fed);
+        let owner = cluster.owner_of("key");
+        if owner != NodeId(writer) {
+            cluster.kill(owner.0);
+        }
+        cluster.advance(6000);
+    }
+    assert_eq!(cluster.answers.get(&token), None);
+    let now = cluster.clocks(NodeId(writer));
+    cluster.hosts.get_mut(&NodeId(writer)).unwrap().streams(now).abandon_upload(upload);
+    cluster.settle();
+    assert!(cluster.chunk_count() > 0);
+    cluster.advance(160_000);
+    assert_eq!(cluster.chunk_count(), 0, "whoever has chunks under any of the names has asked");
 }
 
 #[test]

@@ -131,6 +131,8 @@ metrics! {
             = objects(all, |objects| objects.hedged_cells);
         counter gestalt_object_moved_stripes_total "Stripes that went to another group, since theirs had no room, lacked roles or stood still."
             = objects(all, |objects| objects.moved_stripes);
+        counter gestalt_object_renamed_uploads_total "Times that a value on its way into chunks got another id, for its owner was another one."
+            = objects(all, |objects| objects.renamed_uploads);
     }
 
     /// Whose items and chunks these are.

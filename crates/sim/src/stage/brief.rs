@@ -60,6 +60,7 @@ fn object_number(message: &ObjectMessage) -> u64 {
         ObjectMessage::Missing(b) => 40 ^ of_chunk(&b.chunk, b.number) << 8,
         ObjectMessage::List(b) => 41 ^ b.number << 8,
         ObjectMessage::Listed(b) => 42 ^ b.number << 8 ^ (b.chunks.len() as u64) << 48,
+        ObjectMessage::PutAs(b) => 52 ^ of_chunk(&b.chunk, b.attempt) << 8,
         ObjectMessage::Evict(b) => 44 ^ (b.objects.len() as u64) << 48,
     }
 }

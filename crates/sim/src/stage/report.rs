@@ -85,6 +85,8 @@ pub struct Stats {
     pub scrubbed_pages: u64,
     /// Stripes that went to another group than the one that they were to go to, by the writers that live at the end of the run.
     pub moved_stripes: u64,
+    /// Times that an upload began anew under another id.
+    pub renamed_uploads: u64,
 }
 
 /// The end of a run.
@@ -141,6 +143,7 @@ impl Stats {
             (&mut self.lost_roles, other.lost_roles),
             (&mut self.scrubbed_pages, other.scrubbed_pages),
             (&mut self.moved_stripes, other.moved_stripes),
+            (&mut self.renamed_uploads, other.renamed_uploads),
             (&mut self.released_extents, other.released_extents),
         ] {
             *sum += more;
@@ -181,10 +184,11 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.moved_stripes,
+            self.renamed_uploads,
             self.released_extents,
             self.lost_roles,
             self.begun_anew,

@@ -57,6 +57,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::StrandedKept
         | Bug::StrandedTakenForLost
         | Bug::ExceptionUnnamed
+        | Bug::OldNameCommitted
+        | Bug::UnseenRenamed
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
@@ -265,6 +267,8 @@ planted! {
     chunks_of_a_stripe_that_went_elsewhere_and_are_kept_are_found: StrandedKept;
     a_fill_that_takes_such_chunks_for_lost_is_found: StrandedTakenForLost;
     a_stripe_whose_descriptor_does_not_say_where_it_went_is_found: ExceptionUnnamed;
+    a_stripe_that_is_left_under_an_old_name_is_found: OldNameCommitted;
+    a_chunk_that_is_named_anew_and_is_not_there_is_found: UnseenRenamed;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;

@@ -9,8 +9,8 @@ use types::{
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
     Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Harm, Heard, Keep, KeptObject, List, Listed,
-    ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, Recall, Refusal, Refused, Verdict,
-    Verdicts,
+    ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, PutAs, Recall, Refusal, Refused,
+    Verdict, Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -32,6 +32,7 @@ wire_choice!(ObjectMessage {
     12 => Listed { 0: body },
     13 => Recall { 0: body },
     14 => Evict { 0: body },
+    15 => PutAs { 0: body },
 });
 
 wire_struct!(MemberId { group, role });
@@ -43,9 +44,10 @@ wire_struct!(Exception { first, count, group });
 wire_struct!(Descriptor { id, geometry, layout, groups, exceptions, checksum } if Descriptor::is_possible);
 
 wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
+wire_struct!(PutAs { member, view, chunk, attempt, old, key_hash, geometry, trailer } if is_stripe_of);
 wire_struct!(Placed { member, chunk, attempt, since });
 wire_struct!(Refused { member, chunk, attempt, why });
-wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {} });
+wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {}, 5 => Absent {} });
 wire_struct!(Keep { owner, term, member, number, objects });
 wire_struct!(KeptObject { descriptor, key_hash });
 wire_struct!(Free { owner, term, member, number, objects });
@@ -72,6 +74,11 @@ fn is_cell_of(put: &Put) -> bool {
     stripe.is_some_and(|stripe| {
         put.row < stripe.rows && put.cell.bytes.len() == usize::try_from(stripe.cell_len).unwrap_or(0)
     })
+}
+
+/// Whether there is such a stripe, and it is one that was there before.
+fn is_stripe_of(put: &PutAs) -> bool {
+    put.old != put.chunk.object && put.geometry.stripe(put.chunk.stripe).is_some()
 }
 
 /// Long bytes stay where they are.

@@ -116,6 +116,15 @@ impl Fill {
         }
     }
 
+    /// This chunk is to be here before others are.
+    pub(super) fn want_soon(&mut self, listed: ListedChunk) {
+        let is_known = self.mends.values().any(|mend| mend.chunk() == listed.chunk)
+            || self.todo.iter().any(|known| known.chunk == listed.chunk);
+        if !is_known {
+            self.todo.push_front(listed);
+        }
+    }
+
     /// Chunks of committed objects that nobody has.
     pub(super) fn lost(&self) -> impl Iterator<Item = &ListedChunk> {
         self.lost.values()

@@ -131,17 +131,23 @@ impl Upload {
     /// Lets go of stripes that are done; how many of them lie elsewhere than the list says.
     pub(super) fn take_done(&mut self, scope: &Scope<'_>) -> u64 {
         let is_named = scope.rules().objects().exceptions_are_named();
-        let Self { stripes, groups, owner, exceptions, .. } = self;
+        // Without an id nothing has been put.
+        let Some(id) = self.id else { return 0 };
         let mut moved = 0;
-        stripes.retain(|stripe| {
-            let is_done = stripe.is_done(scope);
-            let is_elsewhere = stripe.group() != listed(groups, owner.group, stripe.index());
-            if is_done && is_elsewhere && is_named {
-                Exception::add(exceptions, stripe.index(), stripe.group());
+        for stripe in std::mem::take(&mut self.stripes) {
+            if !stripe.is_done(scope) {
+                self.stripes.push_back(stripe);
+                continue;
             }
-            moved += u64::from(is_done && is_elsewhere);
-            !is_done
-        });
+            // One that was done before under another name is named where it lies already.
+            let is_elsewhere = stripe.group() != listed(&self.groups, self.owner.group, stripe.index());
+            let has_moved = is_elsewhere && stripe.old().is_none();
+            if has_moved && is_named {
+                Exception::add(&mut self.exceptions, stripe.index(), stripe.group());
+            }
+            moved += u64::from(has_moved);
+            self.done.add(stripe.into_done(id));
+        }
         moved
     }
 }

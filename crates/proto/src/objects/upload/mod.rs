@@ -6,6 +6,7 @@
 //! back most soonest, and whoever waits for too long fails. Before that those fail whose clients send nothing, for want of memory and for
 //! want of places: else a crowd that only sits there would keep out all others.
 
+mod anew;
 mod elsewhere;
 mod rows;
 mod stripe;
@@ -13,16 +14,17 @@ mod stripe;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use types::op::{Commit, Condition, Failure, ObjectOp, Op, Outcome, Request, Store};
+use types::op::{Commit, Failure, ObjectOp, Op, Outcome, Request, Store};
 use types::{
     Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId,
-    ObjectLayout, Once, Time,
+    ObjectLayout, Once, Term, Time,
 };
 use wire::object::{Placed, Refused};
 
 use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
+use anew::Done;
 use rows::Rows;
 use stripe::StripeUpload;
 
@@ -69,6 +71,8 @@ pub(crate) struct Uploads {
     crowded: bool,
     /// Stripes that went to another group than the one that they were to go to.
     moved: u64,
+    /// Times that one of them has begun anew under another id.
+    renamed: u64,
 }
 
 struct Upload {
@@ -84,8 +88,9 @@ struct Upload {
     id: Option<ObjectId>,
     /// The value as it comes.
     rows: Rows,
-    /// Stripes that are not done, oldest first.
+    /// Stripes that are not done, oldest first; before them those that only get another name.
     stripes: VecDeque<StripeUpload>,
+    done: Done,
     /// Whether its end is being committed.
     committing: bool,
     /// Whether the driver waits until more bytes are taken.
@@ -125,9 +130,6 @@ impl Uploads {
         self.started += 1;
         self.most = most_bytes(scope);
         let upload = UploadId(self.started);
-        let Store { mode, compare, invalidate, .. } = new.store;
-        let begin = ObjectOp::Begin(Condition { mode, compare, invalidate });
-        let request = request_of(&new.key, begin).once(new.once);
         let one = Upload {
             client,
             key: new.key,
@@ -141,6 +143,7 @@ impl Uploads {
             id: None,
             rows: Rows::new(geometry, protection),
             stripes: VecDeque::new(),
+            done: Done::default(),
             committing: false,
             full: false,
             starved: false,
@@ -150,9 +153,9 @@ impl Uploads {
             renew: Time::NEVER,
             gone: false,
         };
+        let request = one.ask_for_id(upload);
         self.all.insert(upload, one);
-        let stream = Some(StreamId::Upload(upload));
-        Ok((upload, OwnerRequest { stream, owner, hash, request }))
+        Ok((upload, request))
     }
 
     /// How many bytes are taken in one piece now; 0 = none before there is room.
@@ -245,22 +248,26 @@ impl Uploads {
                 if one.gone {
                     return Step { ended: None, request: self.abandon(upload) };
                 }
+                if one.done.is_stale(id) {
+                    return self.end(upload, Outcome::Failed(Failure::NotOpen));
+                }
                 one.renew = scope.now.time + scope.timing().object_deadline_us / RENEWALS;
                 one.put_what_there_is(scope, attempts);
                 self.go_on(scope, upload)
             }
             Outcome::Noted => Step::default(),
+            // Nothing was done, and whoever speaks for the owner now may give another id.
+            Outcome::Failed(Failure::NotOpen) => self.begin_anew(upload),
             outcome => self.end(upload, outcome),
         }
     }
 
     /// The owner has answered whether the id is open still. What its commit comes to that one says itself.
-    pub(super) fn hear_renewal(&mut self, upload: UploadId, outcome: &Outcome) -> Step {
-        let is_under_way = self.all.get(&upload).is_some_and(|one| !one.committing);
+    pub(super) fn hear_renewal(&mut self, upload: UploadId, term: Term, outcome: &Outcome) -> Step {
+        let is_of_term = |one: &Upload| one.id.is_some_and(|id| id.term == term);
+        let is_meant = self.all.get(&upload).is_some_and(|one| !one.committing && is_of_term(one));
         match outcome {
-            Outcome::Failed(Failure::NotOpen) if is_under_way => {
-                self.end(upload, Outcome::Failed(Failure::NotOpen))
-            }
+            Outcome::Failed(Failure::NotOpen) if is_meant => self.begin_anew(upload),
             _ => Step::default(),
         }
     }
@@ -303,8 +310,11 @@ impl Uploads {
                 }
             }
         }
+        let outlived: Vec<Step> =
+            self.outlived_by(view).into_iter().map(|upload| self.begin_anew(upload)).collect();
         let ids: Vec<UploadId> = self.all.keys().copied().collect();
-        ids.into_iter().map(|upload| self.go_on(scope, upload)).collect()
+        let others = ids.into_iter().map(|upload| self.go_on(scope, upload));
+        outlived.into_iter().chain(others).collect()
     }
 
     /// A link to `peer` is up: what was put on the one before is put again.
@@ -327,6 +337,9 @@ impl Uploads {
         let Self { all, attempts, .. } = self;
         let Some(one) = all.get_mut(&upload) else { return Step::default() };
         self.moved += one.take_done(scope);
+        if one.id.is_some() {
+            one.begin_renaming(scope.rules());
+        }
         one.put_what_there_is(scope, attempts);
         let request = one.commit_if_done(upload);
         self.recount(upload);
@@ -361,7 +374,7 @@ impl Uploads {
             let Some(id) = one.id else { continue };
             if one.renew <= now {
                 one.renew = now + scope.timing().object_deadline_us / RENEWALS;
-                let stream = Some(StreamId::Renewal(*upload));
+                let stream = Some(StreamId::Renewal(*upload, id.term));
                 let request = Some(OwnerRequest { stream, ..one.request(*upload, ObjectOp::Renew(id)) });
                 steps.push(Step { ended: None, request });
             }
@@ -410,6 +423,11 @@ impl Uploads {
         self.moved
     }
 
+    /// How often one of them has begun anew under another id.
+    pub(crate) fn renamed(&self) -> u64 {
+        self.renamed
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.all.len()
@@ -437,7 +455,8 @@ pub(super) struct Step {
 
 impl Upload {
     fn memory_bytes(&self) -> usize {
-        self.rows.memory_bytes() + self.stripes.iter().map(StripeUpload::memory_bytes).sum::<usize>()
+        let stripes: usize = self.stripes.iter().map(StripeUpload::memory_bytes).sum();
+        self.rows.memory_bytes() + stripes + self.done.memory_bytes()
     }
 
     /// Whether bytes of it are still to come.
@@ -447,11 +466,8 @@ impl Upload {
 
     /// How many bytes are taken in one piece now.
     fn wanted(&mut self) -> usize {
-        let wanted = if self.stripes.len() < MAX_STRIPES || self.is_in_newest_stripe() {
-            self.rows.wanted()
-        } else {
-            0
-        };
+        let coming = self.stripes.iter().filter(|stripe| stripe.old().is_none()).count();
+        let wanted = if coming < MAX_STRIPES || self.is_in_newest_stripe() { self.rows.wanted() } else { 0 };
         self.full |= wanted == 0 && !self.rows.is_at_end();
         wanted
     }
@@ -466,6 +482,7 @@ impl Upload {
     fn give_up(&mut self) {
         (self.gone, self.full) = (true, false);
         self.stripes.clear();
+        self.done = Done::default();
         self.rows = self.rows.emptied();
     }
 
@@ -493,7 +510,8 @@ impl Upload {
 
     /// Every stripe is where it has to be.
     fn commit_if_done(&mut self, upload: UploadId) -> Option<OwnerRequest> {
-        let id = self.id.filter(|_| !self.committing && self.rows.is_at_end() && self.stripes.is_empty())?;
+        let is_done = self.rows.is_at_end() && self.stripes.is_empty() && self.done.is_named();
+        let id = self.id.filter(|_| !self.committing && is_done)?;
         self.committing = true;
         let descriptor = self.descriptor(id);
         let store = self.store.clone();
@@ -571,6 +589,7 @@ mod tests {
             id: Some(ObjectId { owner, term, number: 1, salt: 1, namespace }),
             rows: Rows::new(geometry, std::sync::Arc::new(Protection::of("rs(2+1)".parse().unwrap()))),
             stripes: VecDeque::new(),
+            done: Done::default(),
             committing,
             full: false,
             starved: false,
@@ -585,7 +604,28 @@ mod tests {
     fn heard(committing: bool, failure: Failure) -> Option<(Client, Outcome)> {
         let mut uploads = Uploads::default();
         uploads.all.insert(UploadId(1), upload(committing));
-        uploads.hear_renewal(UploadId(1), &Outcome::Failed(failure)).ended
+        uploads.hear_renewal(UploadId(1), Term(1), &Outcome::Failed(failure)).ended
+    }
+
+    /// An upload whose id is closed, and what it asks for then.
+    fn closed() -> (Uploads, Option<OwnerRequest>) {
+        let mut uploads = Uploads::default();
+        uploads.all.insert(UploadId(1), upload(false));
+        let not_open = Outcome::Failed(Failure::NotOpen);
+        let late = uploads.hear_renewal(UploadId(1), Term(0), &not_open);
+        assert!(late.request.is_none(), "of an id before this one");
+        let step = uploads.hear_renewal(UploadId(1), Term(1), &not_open);
+        assert_eq!(step.ended, None);
+        (uploads, step.request)
+    }
+
+    /// What comes of an id of `term` then.
+    fn begun(uploads: &mut Uploads, term: Term) -> Option<(Client, Outcome)> {
+        let (mut around, views) = (stripe::tests::surroundings(), crate::host::Views::default());
+        let now = crate::Now { time: Time(1), unix: types::UnixSeconds(0) };
+        let mut scope = Scope { now, around: &mut around, views: &views };
+        let id = ObjectId { term, ..upload(false).id.unwrap() };
+        uploads.hear_owner(&mut scope, UploadId(1), Outcome::Begun(id)).ended
     }
 
     #[test]
@@ -608,9 +648,18 @@ mod tests {
     }
 
     #[test]
-    fn an_upload_whose_id_is_closed_ends_and_one_that_could_not_ask_goes_on() {
-        let ended = Some((CLIENT, Outcome::Failed(Failure::NotOpen)));
-        assert_eq!(heard(false, Failure::NotOpen), ended);
+    fn an_upload_whose_id_is_closed_begins_anew_and_one_that_could_not_ask_goes_on() {
         assert_eq!(heard(false, Failure::Busy), None);
+        let (mut uploads, request) = closed();
+        let request = request.map(|it| it.request.op);
+        assert!(matches!(request, Some(Op::Object(ObjectOp::Begin(_)))), "{request:?}");
+        assert_eq!(begun(&mut uploads, Term(2)), None, "another owner has been told of nothing else");
+    }
+
+    #[test]
+    fn an_upload_whose_owner_has_closed_its_id_is_over() {
+        let (mut uploads, _) = closed();
+        let ended = Some((CLIENT, Outcome::Failed(Failure::NotOpen)));
+        assert_eq!(begun(&mut uploads, Term(1)), ended, "what was put may be gone");
     }
 }

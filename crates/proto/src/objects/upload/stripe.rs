@@ -9,7 +9,7 @@ use types::{
     ChunkId, Geometry, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Stripe, ViewVersion,
 };
 use types::{Holder, Time, checksum_combine};
-use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, Refusal, Refused, Trailer};
+use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Trailer};
 
 use super::rows::Row;
 use crate::objects::scope::Scope;
@@ -37,6 +37,8 @@ pub(super) struct StripeUpload {
     moved_at: Time,
     /// Row by row, a cell for each role.
     rows: Vec<SmallVec<[Checked; 8]>>,
+    /// Or all of it is where it has to be under the name of this object.
+    old: Option<ObjectId>,
     /// Checksums of the chunks, as far as their rows have come.
     sums: Trailer,
     attempts: Vec<Attempt>,
@@ -44,6 +46,16 @@ pub(super) struct StripeUpload {
     crowded_since: Option<Time>,
     /// Since when it is known that nothing is missing but that holders take it.
     still_since: Option<Time>,
+}
+
+/// A stripe that is where it has to be.
+pub(super) struct DoneStripe {
+    pub index: u32,
+    pub group: GroupId,
+    /// Under whose name.
+    pub object: ObjectId,
+    /// Checksums of its chunks.
+    pub sums: Trailer,
 }
 
 /// One try to put a chunk to one holder.
@@ -89,11 +101,38 @@ impl StripeUpload {
             left: Some(listed).filter(|listed| *listed != group).into_iter().collect(),
             moved_at: Time(0),
             rows: Vec::new(),
+            old: None,
             sums: Trailer::new(),
             attempts: Vec::new(),
             crowded_since: None,
             still_since: None,
         }
+    }
+
+    /// One that lies in its group already, under another object's name.
+    pub(super) fn renamed(stripe: Stripe, done: DoneStripe) -> Self {
+        let DoneStripe { group, object, sums, .. } = done;
+        Self { old: Some(object), sums, ..Self::new(stripe, group, group) }
+    }
+
+    /// What is known of it when it is done, as one of `object`.
+    pub(super) fn into_done(self, object: ObjectId) -> DoneStripe {
+        DoneStripe { index: self.stripe.index, group: self.group, object, sums: self.sums }
+    }
+
+    /// The object whose name it has, if it has one already: none of its bytes are here.
+    pub(super) fn old(&self) -> Option<ObjectId> {
+        self.old
+    }
+
+    /// It is to be put under another object's name.
+    pub(super) fn begin_anew(&mut self) {
+        (self.attempts, self.crowded_since, self.still_since) = (Vec::new(), None, None);
+    }
+
+    /// How many of its rows are there.
+    fn there(&self) -> u32 {
+        if self.old.is_some() { self.stripe.rows } else { self.rows.len() as u32 }
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -168,7 +207,28 @@ impl StripeUpload {
         self.send(scope, name);
     }
 
-    fn send(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
+    fn send(&mut self, scope: &mut Scope<'_>, name: Name) {
+        match self.old {
+            Some(old) => self.send_name(scope, name, old),
+            None => self.send_cells(scope, name),
+        }
+    }
+
+    /// Has holders keep what they have under this name, too.
+    fn send_name(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name, old: ObjectId) {
+        let chunk = ChunkId { object, stripe: self.stripe.index };
+        let rows = self.stripe.rows;
+        let to_be_told = |attempt: &&mut Attempt| attempt.is_to_be_sent() && attempt.sent < rows;
+        for attempt in self.attempts.iter_mut().filter(to_be_told) {
+            let member = MemberId { group: self.group, role: attempt.role };
+            let (view, number, trailer) = (attempt.view, attempt.number, self.sums.clone());
+            let put = PutAs { member, view, chunk, attempt: number, old, key_hash, geometry, trailer };
+            scope.send(attempt.holder.host, ObjectMessage::PutAs(put));
+            (attempt.sent, attempt.sent_at) = (rows, scope.now.time);
+        }
+    }
+
+    fn send_cells(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
         let chunk = ChunkId { object, stripe: self.stripe.index };
         let (there, all) = (self.rows.len(), self.stripe.rows as usize);
         let is_last = |row: usize| row + 1 == all;
@@ -228,6 +288,8 @@ impl StripeUpload {
                     return self.has_no_room();
                 }
             }
+            // It may be on its way there from others.
+            Refusal::Absent => self.attempts[at].crowded = true,
             Refusal::Different => return Fate::Fails(Failure::Corrupt),
             // Cells that were on their way behind the one that there was no room for.
             Refusal::Gap if self.attempts[at].crowded => {}
@@ -257,7 +319,7 @@ impl StripeUpload {
     /// long, it fails: who waits for it is to hear so.
     pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) -> Fate {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let is_whole = self.rows.len() >= self.stripe.rows as usize;
+        let is_whole = self.there() >= self.stripe.rows;
         let still_us = if is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
         if still_us >= STILL_DEADLINES * patience {
             return Fate::Fails(Failure::Unavailable);
@@ -287,7 +349,7 @@ impl StripeUpload {
     }
 
     fn stuck(&self, failure: Option<Failure>, is_avoided: impl Fn(&Attempt) -> bool) -> Fate {
-        if self.left.len() >= MAX_MOVES {
+        if self.left.len() >= MAX_MOVES || self.old.is_some() {
             return failure.map_or(Fate::GoesOn, Fate::Fails);
         }
         let avoided = self.attempts.iter().filter(|attempt| is_avoided(attempt));
@@ -306,7 +368,7 @@ impl StripeUpload {
 
     /// Whether every holder that the newest view names has it, and the code can make up for the roles without one.
     pub(super) fn is_done(&self, scope: &Scope<'_>) -> bool {
-        if self.rows.len() < self.stripe.rows as usize {
+        if self.there() < self.stripe.rows {
             return false;
         }
         let Some(view) = scope.view(self.group).filter(|view| view.takes_chunks()) else { return false };
@@ -354,7 +416,7 @@ impl Attempt {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use store::{Budget, Eviction, Quotas, StoreConfig};
     use types::{ClusterId, Incarnation, NamespaceId, NodeId, Term, UnixSeconds};
 
@@ -366,7 +428,7 @@ mod tests {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }
     }
 
-    fn surroundings() -> Surroundings {
+    pub(in crate::objects::upload) fn surroundings() -> Surroundings {
         let store =
             StoreConfig { cluster: ClusterId(1), area_limit_bytes: 1 << 20, eviction: Eviction::None };
         Surroundings::new(HostConfig {

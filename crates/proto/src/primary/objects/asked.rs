@@ -1,10 +1,10 @@
 //! What an owner answers holders that ask what has become of an object.
 
 use store::{DataStore, Found, Item};
-use types::{KeyHash, ObjectId, Term};
+use types::{KeyHash, ObjectId, Term, Time};
 use wire::object::{Asked, Moved, Verdict};
 
-use super::{Objects, descriptor_in};
+use super::{OwnedObjects, descriptor_in};
 use crate::Rules;
 use crate::primary::Core;
 
@@ -16,11 +16,17 @@ pub(crate) struct Known {
     pub moved: Vec<Moved>,
 }
 
-impl Objects {
+impl OwnedObjects {
     /// What has become of these objects, as far as this owner knows.
-    pub(in crate::primary) fn verdicts(&self, core: &Core, store: &DataStore, asked: &[Asked]) -> Known {
+    pub(in crate::primary) fn verdicts(
+        &self,
+        core: &Core,
+        store: &DataStore,
+        now: Time,
+        asked: &[Asked],
+    ) -> Known {
         let own = asked.iter().filter(|asked| asked.object.owner == core.member());
-        let verdict = |asked: &Asked| self.verdict(core.rules(), core.term(), store, *asked);
+        let verdict = |asked: &Asked| self.verdict(core.rules(), core.term(), store, (now, *asked));
         let verdicts: Vec<(&Asked, Verdict)> =
             own.filter_map(|asked| Some((asked, verdict(asked)?))).collect();
         let committed = verdicts.iter().filter(|(_, verdict)| *verdict == Verdict::Committed);
@@ -30,7 +36,13 @@ impl Objects {
 
     /// What has become of the object, as far as it can be known: not of one of a later term, whose owner this is no more, and not
     /// while the page with its descriptor is absent.
-    fn verdict(&self, rules: Rules, term: Term, store: &DataStore, asked: Asked) -> Option<Verdict> {
+    fn verdict(
+        &self,
+        rules: Rules,
+        term: Term,
+        store: &DataStore,
+        (now, asked): (Time, Asked),
+    ) -> Option<Verdict> {
         let Asked { object, key_hash } = asked;
         if !rules.objects().owner_knows(object.term, term) {
             return None;
@@ -40,6 +52,8 @@ impl Objects {
         }
         match has_descriptor(store, key_hash, object) {
             Some(true) => Some(Verdict::Committed),
+            // It cannot be committed under this id any more, but what was put may be named anew.
+            Some(false) if object.term < term && now < self.settled_at => Some(Verdict::Open),
             Some(false) => Some(Verdict::Dead),
             None => None,
         }

@@ -3,14 +3,14 @@
 use store::{DataStore, Found, Victim};
 use wire::object::Cold;
 
-use super::Objects;
+use super::OwnedObjects;
 use super::asked::find;
 use crate::Rules;
 
 /// Objects that one record evicts.
 const MAX_EVICTED: usize = 64;
 
-impl Objects {
+impl OwnedObjects {
     /// Those of `named` that may go, as their namespaces say, and that nobody has used since their chunks were last read: parities'
     /// are not read at all.
     pub(in crate::primary) fn victims(

@@ -28,9 +28,11 @@ use pins::Pins;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Objects {
+pub(super) struct OwnedObjects {
     /// How many ids were given.
     given: u64,
+    /// Before this those of earlier terms may be named anew by their writers, who have to hear of this one first.
+    settled_at: Time,
     /// Those that may be committed, and until when.
     open: BTreeMap<ObjectId, Time>,
     /// No open one ends before.
@@ -79,7 +81,12 @@ impl ObjectEffects {
     }
 }
 
-impl Objects {
+impl OwnedObjects {
+    /// Of a primary that begins now.
+    pub(super) fn of_new_term(context: &Context<'_>) -> Self {
+        Self { settled_at: context.now.time + context.timing.object_deadline_us, ..Self::default() }
+    }
+
     /// A new id for a value of `namespace`.
     pub(super) fn begin(&mut self, context: &Context<'_>, core: &Core, namespace: NamespaceId) -> Outcome {
         if self.open.len() >= context.limits.open_objects {

@@ -48,8 +48,9 @@ choices! {
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
         8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 } 14 Evict { 0 }
+        15 PutAs { 0 }
     }
-    Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} }
+    Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} 5 Absent {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
     Harm { 0 None {} 1 Lost {} 2 Wrong {} }
     ChunkReport { 0 Open { group } 1 Filled { group, role, since } }
@@ -90,6 +91,24 @@ impl Sample for Put {
             geometry,
             row: from.below(u64::from(stripe.rows)) as u32,
             cell,
+            trailer: from.of(),
+        }
+    }
+}
+
+/// As one of the stripes that there are.
+impl Sample for PutAs {
+    fn sample(from: &mut Gen) -> Self {
+        let geometry: Geometry = from.of();
+        let stripe = from.below(u64::from(geometry.stripe_count())) as u32;
+        Self {
+            member: from.of(),
+            view: from.of(),
+            chunk: ChunkId { object: from.of(), stripe },
+            attempt: from.of(),
+            old: from.of(),
+            key_hash: from.of(),
+            geometry,
             trailer: from.of(),
         }
     }
