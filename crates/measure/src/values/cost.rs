@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::noise;
 use super::sides::{Running, Side};
@@ -14,7 +14,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// One side at one length.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cost {
     pub len: usize,
     pub side: Side,

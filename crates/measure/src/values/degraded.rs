@@ -1,6 +1,6 @@
 //! Reads with nodes less, before anything is repaired: there is no spare.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::{Plain, Protocol, noise};
 use super::sides::gestalt;
@@ -11,7 +11,7 @@ const VALUES: usize = 100;
 const READS: usize = 10;
 
 /// How long a read takes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Degraded {
     /// Nodes of five that are gone.
     pub lost: usize,

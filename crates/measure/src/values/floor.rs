@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 
 use nix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::noise;
 use crate::spread::Spread;
@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 64 << 10;
 const ROUNDS: usize = 5;
 
 /// Milliseconds of CPU for each megabyte.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Floor {
     pub send_ms: Spread,
     pub receive_ms: Spread,

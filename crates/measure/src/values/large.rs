@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::noise;
 use super::sides::{Running, Side};
@@ -12,7 +12,7 @@ use crate::spread::Spread;
 const PEERS_BYTES: usize = 64 << 20;
 
 /// How fast.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Large {
     pub side: Side,
     pub len: usize,

@@ -1,6 +1,6 @@
 //! Memory for each byte that is stored.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::{Plain, Protocol, noise};
 use super::sides::gestalt;
@@ -13,9 +13,9 @@ const LENS: [usize; 3] = [262_144, 1_000_000, 16_000_000];
 const BYTES: usize = 2_000_000_000;
 
 /// What values of one length take.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Stored {
-    pub profile: &'static str,
+    pub profile: String,
     pub len: usize,
     /// Resident bytes of all processes more than before, for each byte of a value.
     pub resident: f64,
@@ -38,7 +38,7 @@ fn stored((profile, nodes, least): (&'static str, u16, f64), len: usize) -> Resu
     let count = BYTES / len;
     (0..count).try_for_each(|i| client.set(&format!("value-{i}"), len, &pattern))?;
     let more = server.resident().saturating_sub(before) as f64;
-    let stored = Stored { profile, len, resident: more / (count * len) as f64, least };
+    let stored = Stored { profile: profile.to_owned(), len, resident: more / (count * len) as f64, least };
     println!("{stored:?}");
     Ok(stored)
 }

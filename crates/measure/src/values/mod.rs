@@ -6,29 +6,35 @@
 mod cost;
 mod degraded;
 mod floor;
+mod growth;
 mod large;
+mod lost;
 mod memory;
 mod page;
 mod plain;
 mod sides;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
-use serde::Serialize;
+use clap::{Parser, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use cost::Cost;
 use degraded::Degraded;
 use floor::Floor;
+use growth::Growth;
 use large::Large;
+use lost::Lost;
 use memory::Stored;
 
 /// What long values cost.
 #[derive(Parser, Debug)]
-#[command(name = "values", after_help = "Example: values --sizes 128KiB,1MB --rounds 3")]
+#[command(name = "values", after_help = "Example: values costs --sizes 131072,1000000 --rounds 3")]
 struct Arguments {
+    /// What to measure; everything if nothing is named. What is not measured is kept from the last time
+    parts: Vec<Part>,
     /// Lengths of values, in bytes
     #[arg(long, value_delimiter = ',', default_values_t = [16_384, 65_536, 131_072, 262_144, 524_288, 1_000_000, 4_000_000, 16_000_000])]
     sizes: Vec<usize>,
@@ -41,22 +47,43 @@ struct Arguments {
     /// Length of the largest value, in bytes
     #[arg(long, default_value_t = 1 << 30)]
     largest: usize,
-    /// Leave out memory, the largest value and degraded reads
-    #[arg(long)]
-    costs_only: bool,
+    /// Bytes of values that are stored before a node is lost
+    #[arg(long, default_value_t = 4 << 30)]
+    stored: usize,
     /// Where the page goes
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Server CPU for each megabyte, by the length of values, beside the peers
+    Costs,
+    /// One value of a gigabyte
+    Large,
+    /// Resident memory for each byte
+    Memory,
+    /// Reads with nodes less
+    Degraded,
+    /// A node is lost, and its chunks are made anew
+    Lost,
+    /// What a value costs with 5 to 40 nodes
+    Growth,
+}
+
+const PARTS: [Part; 6] = [Part::Costs, Part::Large, Part::Memory, Part::Degraded, Part::Lost, Part::Growth];
+
 /// All that was measured.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Document {
     costs: Vec<Cost>,
     floor: Option<Floor>,
     large: Vec<Large>,
     stored: Vec<Stored>,
     degraded: Vec<Degraded>,
+    lost: Vec<Lost>,
+    growth: Vec<Growth>,
 }
 
 /// The program.
@@ -66,21 +93,34 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let mut document = Document {
-        costs: cost::measure(&arguments.sizes, arguments.rounds, arguments.bytes)?,
-        floor: Some(floor::measure()?),
-        ..Document::default()
-    };
-    // After each part: the next one may fail.
-    save(&document, arguments)?;
-    if !arguments.costs_only {
-        document.large = large::measure(arguments.largest, arguments.rounds)?;
+    let mut document = open(&arguments.out.join("values.json"))?;
+    for part in PARTS {
+        if !arguments.parts.is_empty() && !arguments.parts.contains(&part) {
+            continue;
+        }
+        match part {
+            Part::Costs => {
+                document.costs = cost::measure(&arguments.sizes, arguments.rounds, arguments.bytes)?;
+                document.floor = Some(floor::measure()?);
+            }
+            Part::Large => document.large = large::measure(arguments.largest, arguments.rounds)?,
+            Part::Memory => document.stored = memory::measure()?,
+            Part::Degraded => document.degraded = degraded::measure()?,
+            Part::Lost => document.lost = lost::measure(arguments.stored)?,
+            Part::Growth => document.growth = growth::measure(arguments.rounds)?,
+        }
+        // After each part: the next one may fail.
         save(&document, arguments)?;
-        document.stored = memory::measure()?;
-        save(&document, arguments)?;
-        document.degraded = degraded::measure()?;
     }
-    save(&document, arguments)
+    Ok(())
+}
+
+/// What was measured the last time.
+fn open(path: &Path) -> Result<Document, String> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display())),
+        Err(_) => Ok(Document::default()),
+    }
 }
 
 fn save(document: &Document, arguments: &Arguments) -> Result<(), String> {

@@ -2,6 +2,8 @@
 
 use super::Document;
 use super::cost::Cost;
+use super::growth::Growth;
+use super::lost::Lost;
 use super::sides::Side;
 
 const PREFACE: &str = "# Long values
@@ -62,7 +64,42 @@ pub(super) fn render(document: &Document) -> String {
             ));
         }
     }
+    lost(&mut text, &document.lost);
+    growth(&mut text, &document.growth);
     text
+}
+
+fn lost(text: &mut String, all: &[Lost]) {
+    let Some(first) = all.first() else { return };
+    text.push_str(&format!(
+        "\n## A node that is lost\n\nSix nodes of `rs(3+2)` on these cores, up to {:.1} GB of values in chunks; one node is killed, and the chunks that it held are made anew at the others, cell by cell \
+         (`--repair-by cells`). *Sent*: bytes that nodes send each other for each byte that is made; `k` is 3. A reader reads one value after the other.\n\n\
+         | value | reader | made, MB | seconds | GB/s | sent | reader's p99 before, ms | meanwhile, ms |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        first.stored as f64 / 1e9
+    ));
+    for Lost { len, read, made, seconds, sent, p99_ms, .. } in all {
+        let made = *made as f64;
+        let p99 = p99_ms.map_or("- | -".to_owned(), |[before, then]| format!("{before:.2} | {then:.2}"));
+        let (reader, rate, sent) =
+            (if *read { "one" } else { "none" }, made / 1e9 / seconds, *sent as f64 / made);
+        text.push_str(&format!(
+            "| {len} | {reader} | {:.0} | {seconds:.2} | {rate:.2} | {sent:.2} | {p99} |\n",
+            made / 1e6
+        ));
+    }
+}
+
+fn growth(text: &mut String, all: &[Growth]) {
+    if all.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n## More nodes\n\nServer CPU of 1 MB at `rs(3+2)`, without what the same processes take when nobody asks anything (the last column, ms in each second).\n\n\
+         | nodes | SET, ms/MB | GET, ms/MB | idle |\n| --- | --- | --- | --- |\n",
+    );
+    for Growth { nodes, set_ms, get_ms, idle_ms } in all {
+        text.push_str(&format!("| {nodes} | {} | {} | {idle_ms:.0} |\n", set_ms.median, get_ms.median));
+    }
 }
 
 /// A table of one figure: lengths down, sides across.

@@ -1,7 +1,7 @@
 //! Who is compared.
 
 use processes::servers::Server;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::plain::{Plain, Protocol};
 
@@ -11,7 +11,7 @@ const NODE_MEMORY: &str = "1GiB";
 const MEMCACHED_MIB: (u64, u64) = (3072, 512);
 
 /// A server as it is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Gestalt, five nodes, any two of which may be lost: every value in chunks.
@@ -78,7 +78,11 @@ impl Running {
 
 /// A cluster whose values are in chunks above `striped_above`.
 pub fn gestalt(profile: &str, nodes: u16, striped_above: &str) -> Result<Server, String> {
-    let server = Server::gestalt(profile, nodes, NODE_MEMORY)?;
+    striped(Server::gestalt(profile, nodes, NODE_MEMORY)?, striped_above)
+}
+
+/// A cluster that runs, with values in chunks above that length from now on.
+pub fn striped(server: Server, striped_above: &str) -> Result<Server, String> {
     if let Some(cluster) = server.cluster() {
         let set = ["namespace", "set", "default", "--striped-above", striped_above, "--http", "{http}"];
         let (status, _, error) = cluster.gestalt(&set)?;
