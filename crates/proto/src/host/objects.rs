@@ -144,7 +144,7 @@ impl Streams<'_> {
         let mut known = None;
         let answer = |primary: &mut Primary, context: &mut Context<'_>| {
             primary::note_harm(primary, &objects, found);
-            known = primary::verdicts(primary, context.now.time, &objects);
+            known = primary::verdicts(primary, context, &objects);
         };
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, owner, answer);
         if let Some((term, known)) = known {

@@ -358,8 +358,17 @@ impl Primary {
     }
 }
 
-/// What has become of objects, for a holder that asks; none before this primary can know.
-pub(crate) fn verdicts(primary: &Primary, now: Time, asked: &[Asked]) -> Option<(Term, objects::Known)> {
+/// What has become of objects, for a holder that asks; none while this primary cannot know: another one may have replaced it, and freed
+/// what is here.
+pub(crate) fn verdicts(
+    primary: &Primary,
+    context: &Context<'_>,
+    asked: &[Asked],
+) -> Option<(Term, objects::Known)> {
+    let now = context.now.time;
+    if !context.rules.objects().owner_answers(primary.may_serve(now, context.timing)) {
+        return None;
+    }
     let Primary { core, phase, objects, .. } = primary;
     Some((core.term(), objects.verdicts(core, phase.store()?, now, asked)))
 }

@@ -72,6 +72,11 @@ impl ObjectRules {
         object <= owner || !self.0.prevent(Bug::DeposedOwnerAnswers)
     }
 
+    /// Nor does one answer at all that may have been deposed by now.
+    pub(crate) fn owner_answers(self, may_serve: bool) -> bool {
+        may_serve || !self.0.prevent(Bug::DeposedOwnerAnswers)
+    }
+
     /// Who is filling is whole when it has said so of this appointment.
     pub(crate) fn is_filled(self, said: Holder, filling: Option<Holder>) -> bool {
         let is_same_host = filling.is_some_and(|filling| filling.host == said.host);

@@ -29,6 +29,8 @@ use mend::{Mend, State};
 const MEND_BYTES: u64 = 4 << 20;
 /// Objects of one Ask.
 const TOLD_AT_ONCE: usize = 256;
+/// While cells come, one that waits behind them is not asked for again before so many times the time after which a silent holder is.
+const PATIENCE: u64 = 8;
 /// Numbers of messages of fills have this bit, and the role of who is filled above the count.
 pub(super) const FILL_BIT: u64 = 1 << 63;
 const ROLE_SHIFT: u32 = 55;
@@ -50,6 +52,8 @@ pub(super) struct Fill {
     /// Those that graphs are to make.
     batches: Batches,
     numbers: u64,
+    /// When a cell of any of them came last.
+    moved: Time,
     /// Chunks of committed objects that nobody has any more.
     lost: BTreeMap<ChunkId, ListedChunk>,
     /// When owners were last told of these.
@@ -78,7 +82,18 @@ impl Fill {
     pub(super) fn new(member: MemberId) -> Self {
         let (todo, mends, lost) = (VecDeque::new(), BTreeMap::new(), BTreeMap::new());
         let batches = Batches::default();
-        Self { member, appointment: None, todo, mends, batches, numbers: 0, lost, told: Time(0), got: 0 }
+        Self {
+            member,
+            appointment: None,
+            todo,
+            mends,
+            batches,
+            numbers: 0,
+            moved: Time(0),
+            lost,
+            told: Time(0),
+            got: 0,
+        }
     }
 
     /// What the view wants of this holder.
@@ -339,6 +354,7 @@ impl Fill {
     pub(super) fn hear_cell(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, cell: Cell) {
         let number = cell.number;
         if let Some(mend) = self.mends.get_mut(&number) {
+            self.moved = scope.now.time;
             mend.take(scope, cell);
             self.go_on_mending(scope, chunks, number);
             if !self.mends.contains_key(&number) {
@@ -421,7 +437,7 @@ impl Fill {
 
     /// When [`Self::go_on`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
-        let mends = self.mends.values().map(|mend| mend.asked_at() + timing.retry_us);
+        let mends = self.mends.values().map(|mend| late_at(mend.asked_at(), self.moved, timing.retry_us));
         let listing = self.appointment.as_ref().map(|appointment| match &appointment.listing {
             Some(listing) => listing.at + timing.retry_us,
             None => appointment.reported.map_or(Time(0), |at| at + timing.retry_us),
@@ -435,7 +451,8 @@ impl Fill {
     /// Time has passed.
     pub(super) fn tick(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
         let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
-        let late = |mend: &&mut Mend| now.since(mend.asked_at()) >= retry_us;
+        let moved = self.moved;
+        let late = |mend: &&mut Mend| late_at(mend.asked_at(), moved, retry_us) <= now;
         self.mends.values_mut().filter(late).for_each(Mend::reconsider);
         self.go_on(scope, chunks);
     }
@@ -447,6 +464,12 @@ impl Fill {
             appointment.listing.take_if(|listing| listing.source.1 == peer);
         }
     }
+}
+
+/// When a chunk that was asked for, or of which a cell came, at `asked` is asked for again: its cells may wait behind others on a slow
+/// link, of which one came when it `moved`.
+fn late_at(asked: Time, moved: Time, retry_us: u64) -> Time {
+    (asked.max(moved) + retry_us).min(asked + PATIENCE * retry_us)
 }
 
 /// Who can say what there is: the other holder of the role first, of which it can be copied too, then any whole one; all others where
@@ -473,5 +496,17 @@ fn ask_owner(scope: &mut Scope<'_>, member: MemberId, asked: Asked) {
 pub(super) fn tell_owner(scope: &mut Scope<'_>, ask: Ask) {
     if let Some(primary) = scope.primary_of(ask.owner) {
         scope.send(primary, ObjectMessage::Ask(ask));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_behind_others_is_not_asked_for_again_at_once_and_what_is_lost_is_in_the_end() {
+        assert_eq!(late_at(Time(100), Time(0), 10), Time(110), "nothing comes");
+        assert_eq!(late_at(Time(100), Time(150), 10), Time(160), "others come");
+        assert_eq!(late_at(Time(100), Time(900), 10), Time(180), "others come all the time");
     }
 }
