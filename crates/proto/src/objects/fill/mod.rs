@@ -355,7 +355,7 @@ impl Fill {
     ) {
         let since = self.appointment.as_ref().map_or(ViewVersion(0), |it| it.since);
         if let Some(mend) = self.mends.get_mut(&missing.number) {
-            mend.miss(from, missing, since);
+            mend.miss(scope.rules(), from, missing, since);
             self.go_on_mending(scope, chunks, missing.number);
         }
     }
@@ -427,7 +427,8 @@ impl Fill {
     pub(super) fn tick(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
         let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
         let late = |mend: &&mut Mend| now.since(mend.asked_at()) >= retry_us;
-        self.mends.values_mut().filter(late).for_each(Mend::reconsider);
+        let rules = scope.rules();
+        self.mends.values_mut().filter(late).for_each(|mend| mend.ask_again(rules));
         self.go_on(scope, chunks);
     }
 
