@@ -9,6 +9,7 @@ mod impossible;
 mod lessons;
 mod objects;
 mod paced;
+mod room;
 mod schedules;
 mod scrub;
 mod starved;

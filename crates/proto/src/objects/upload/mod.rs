@@ -7,6 +7,7 @@
 //! want of places: else a crowd that only sits there would keep out all others.
 
 mod elsewhere;
+mod room;
 mod rows;
 mod stripe;
 
@@ -121,6 +122,9 @@ impl Uploads {
         let geometry = Geometry { len: new.len, chunk_len: new.chunk_len, k };
         if !geometry.is_possible() {
             return Err(Failure::TooLarge);
+        }
+        if room::never_fits(scope, owner, new.key.namespace(), geometry) {
+            return Err(Failure::OutOfMemory);
         }
         self.started += 1;
         self.most = most_bytes(scope);
