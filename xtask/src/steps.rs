@@ -341,6 +341,7 @@ const COMMANDS: &[&str] = &[
     "namespaces",
     "objects",
     "scrub",
+    "silence",
     "size",
 ];
 const ETCD: &[&str] = &["etcd"];

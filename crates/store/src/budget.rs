@@ -158,6 +158,12 @@ impl Budget {
         self.chunk_limit().saturating_sub(self.total_used())
     }
 
+    /// Most bytes of chunks that there can ever be.
+    #[must_use]
+    pub fn chunk_limit(&self) -> u64 {
+        self.extent_limit().saturating_sub(self.spare())
+    }
+
     /// The least limit at which extents of so many bytes are possible, where some of them are chunks' or none.
     #[must_use]
     pub fn least_limit(bytes: u64, has_chunks: bool) -> u64 {
@@ -266,10 +272,6 @@ impl Budget {
 
     fn spare(&self) -> u64 {
         (self.0.limit / SPARE_SHARE).max(2 * EXTENT_BYTES as u64)
-    }
-
-    fn chunk_limit(&self) -> u64 {
-        self.extent_limit().saturating_sub(self.spare())
     }
 
     fn extent_limit(&self) -> u64 {

@@ -23,6 +23,7 @@ mod operations;
 mod porcupine;
 mod samples;
 mod scrub;
+mod silence;
 mod size;
 mod support;
 mod ycsb;

@@ -66,7 +66,7 @@ impl Views {
     }
 
     /// The first map.
-    pub(super) fn begin(&mut self, map: ClusterMap) {
+    pub(crate) fn begin(&mut self, map: ClusterMap) {
         self.homes = Homes::of(&map.catalog);
         self.map = Some(map);
     }

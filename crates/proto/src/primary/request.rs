@@ -337,7 +337,10 @@ impl Primary {
         let placed = PlacedItem { key, hash, occupied, cohort, allocation, image };
         let effects = effects_of(pending, newest, store);
         let kept = effects.as_ref().and_then(|effects| effects.kept.as_ref()).map(|kept| kept.descriptor.id);
-        let draft = Draft::answering(pending, outcome).charged(charged).with_objects(effects);
+        let mut draft = Draft::answering(pending, outcome).charged(charged).with_objects(effects);
+        if kept.is_some() && !context.rules.sessions().commits_are_named() {
+            draft.ops.clear();
+        }
         self.stream.append_item(context, store, placed, draft);
         kept.into_iter().for_each(|id| self.objects.note_logged(id));
         Attempt::Logged

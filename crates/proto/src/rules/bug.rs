@@ -147,11 +147,19 @@ pub enum Bug {
     DeposedOwnerAnswers,
     /// Whoever is filling is whole when it has said so of any appointment.
     FilledOfAnySince,
+    /// An acknowledgement counts for a host that holds the role since another view, too.
+    AckOutlivesHolder,
+    /// That a holder lacks a chunk counts though it was said under a view from before the fill.
+    LackedUnderOldView,
+    /// Whoever is silent counts as one that lacks a chunk.
+    SkippedForSilence,
+    /// The record that commits an object says nothing of what came of the write.
+    CommitUnnamed,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 72] = [
+    pub const ALL: [Self; 76] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -224,5 +232,9 @@ impl Bug {
         Self::ScrubOfChecksumsOnly,
         Self::DeposedOwnerAnswers,
         Self::FilledOfAnySince,
+        Self::AckOutlivesHolder,
+        Self::LackedUnderOldView,
+        Self::SkippedForSilence,
+        Self::CommitUnnamed,
     ];
 }

@@ -83,6 +83,21 @@ impl ObjectRules {
         filling == Some(said) || is_same_host && !self.0.prevent(Bug::FilledOfAnySince)
     }
 
+    /// An acknowledgement counts for a holder as long as it holds the role since the same view.
+    pub(crate) fn is_acknowledging(self, acknowledged: Holder, named: Holder) -> bool {
+        acknowledged == named || acknowledged.host == named.host && !self.0.prevent(Bug::AckOutlivesHolder)
+    }
+
+    /// That somebody lacks a chunk counts if it was said under the view that appointed who is filling, or a later one.
+    pub(crate) fn is_lacking(self, said_under: ViewVersion, since: ViewVersion) -> bool {
+        said_under >= since || !self.0.prevent(Bug::LackedUnderOldView)
+    }
+
+    /// Silence says nothing of what somebody has.
+    pub(crate) fn silence_is_lacking(self) -> bool {
+        !self.0.prevent(Bug::SkippedForSilence)
+    }
+
     /// A chunk that is put needs room in its namespace's quota.
     pub(crate) fn puts_keep_to_quotas(self) -> bool {
         self.0.prevent(Bug::PutBeyondQuota)

@@ -35,6 +35,11 @@ impl SessionRules {
         self.0.prevent(Bug::RefusalNotKept)
     }
 
+    /// The record that commits an object says what came of the write, as that of any other write does.
+    pub(crate) fn commits_are_named(self) -> bool {
+        self.0.prevent(Bug::CommitUnnamed)
+    }
+
     /// A lesson begins with sessions and results, too.
     pub(crate) fn lessons_tell_of_sessions(self) -> bool {
         self.0.prevent(Bug::SessionsNotLearned)

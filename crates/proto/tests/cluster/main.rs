@@ -9,6 +9,7 @@ mod impossible;
 mod lessons;
 mod objects;
 mod paced;
+mod room;
 mod schedules;
 mod scrub;
 mod starved;
@@ -175,54 +176,53 @@ impl Cluster {
 
     /// Delivers everything until nothing moves.
     fn settle(&mut self) {
-        loop {
-            let mut moved = false;
-            while let Some(action) = self.coordinator.poll_action() {
-                let CoordinatorAction::Send { to, message } = action else { continue };
-                moved = true;
-                let now = self.clocks(to.node);
-                if let Some(host) = self.hosts.get_mut(&to.node) {
-                    host.handle_coordinator(now, message);
-                }
-            }
-            let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
-            let mut mail = VecDeque::new();
-            for node in nodes {
-                let now = self.clocks(node);
-                let host = self.hosts.get_mut(&node).unwrap();
-                host.flush(now);
-                while let Some(action) = host.poll_action() {
-                    mail.push_back((node, action));
-                }
-            }
-            for (node, action) in mail {
-                moved = true;
-                match action {
-                    Action::Send { to, mut message } => {
-                        self.falsify(&mut message);
-                        let now = self.clocks(to);
-                        if let Some(host) = self.hosts.get_mut(&to) {
-                            host.handle_peer(now, host_id(node.0), message);
-                        }
-                    }
-                    Action::Coordinator(message) => {
-                        self.coordinator.handle(self.now, host_id(node.0), *message)
-                    }
-                    Action::Close { peer, why } => self.relink(node, peer, why),
-                    Action::Reply { token, outcome } => {
-                        self.answers.insert(token, outcome);
-                    }
-                    Action::Room { .. } => {}
-                    Action::Part { token, bytes } => {
-                        self.parts.entry(token).or_default().0.extend_from_slice(&bytes);
-                    }
-                    Action::Whole { token } => self.parts.entry(token).or_default().1 = true,
-                }
-            }
-            if !moved {
-                return;
+        while self.deliver() {}
+    }
+
+    /// Delivers what has been said, and not yet what is said to that. Whether there was anything.
+    fn deliver(&mut self) -> bool {
+        let mut moved = false;
+        while let Some(action) = self.coordinator.poll_action() {
+            let CoordinatorAction::Send { to, message } = action else { continue };
+            moved = true;
+            let now = self.clocks(to.node);
+            if let Some(host) = self.hosts.get_mut(&to.node) {
+                host.handle_coordinator(now, message);
             }
         }
+        let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
+        let mut mail = VecDeque::new();
+        for node in nodes {
+            let now = self.clocks(node);
+            let host = self.hosts.get_mut(&node).unwrap();
+            host.flush(now);
+            while let Some(action) = host.poll_action() {
+                mail.push_back((node, action));
+            }
+        }
+        for (node, action) in mail {
+            moved = true;
+            match action {
+                Action::Send { to, mut message } => {
+                    self.falsify(&mut message);
+                    let now = self.clocks(to);
+                    if let Some(host) = self.hosts.get_mut(&to) {
+                        host.handle_peer(now, host_id(node.0), message);
+                    }
+                }
+                Action::Coordinator(message) => self.coordinator.handle(self.now, host_id(node.0), *message),
+                Action::Close { peer, why } => self.relink(node, peer, why),
+                Action::Reply { token, outcome } => {
+                    self.answers.insert(token, outcome);
+                }
+                Action::Room { .. } => {}
+                Action::Part { token, bytes } => {
+                    self.parts.entry(token).or_default().0.extend_from_slice(&bytes);
+                }
+                Action::Whole { token } => self.parts.entry(token).or_default().1 = true,
+            }
+        }
+        moved
     }
 
     fn falsify(&mut self, message: &mut PeerMessage) {

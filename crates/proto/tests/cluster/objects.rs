@@ -4,12 +4,12 @@ use bytes::Bytes;
 use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
-use types::{ClusterId, NodeId, NodeLoad};
+use types::{ClusterId, NodeId, NodeLoad, Once};
 use wire::message::ToCoordinator;
 
 use super::{Cluster, get, host_id, key_of};
 
-const CHUNK_LEN: u32 = 64 * 1024;
+pub(super) const CHUNK_LEN: u32 = 64 * 1024;
 
 /// Bytes that are the same nowhere.
 pub(super) fn noise(seed: u64, len: usize) -> Vec<u8> {
@@ -34,7 +34,13 @@ impl Cluster {
         Token([self.next_token - 1, 0])
     }
 
-    fn begin_upload(&mut self, node: u16, key: &str, len: usize, mode: StoreMode) -> (Token, UploadId) {
+    pub(super) fn begin_upload(
+        &mut self,
+        node: u16,
+        key: &str,
+        len: usize,
+        mode: StoreMode,
+    ) -> (Token, UploadId) {
         self.begin_upload_of(node, key, (len, CHUNK_LEN), mode)
     }
 
@@ -45,17 +51,44 @@ impl Cluster {
         (len, chunk_len): (usize, u32),
         mode: StoreMode,
     ) -> (Token, UploadId) {
+        self.begin_upload_once(node, key, (len, chunk_len), mode, None)
+    }
+
+    pub(super) fn begin_upload_once(
+        &mut self,
+        node: u16,
+        key: &str,
+        (len, chunk_len): (usize, u32),
+        mode: StoreMode,
+        once: Option<Once>,
+    ) -> (Token, UploadId) {
+        let store = store(mode);
+        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len, once };
+        let (token, upload) = self.try_begin_upload(node, new);
+        (token, upload.unwrap())
+    }
+
+    fn try_begin_upload(&mut self, node: u16, new: NewUpload) -> (Token, Result<UploadId, Failure>) {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-        let key = key_of(key);
-        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len, once: None };
-        let place = host.locate(&key);
-        let upload = host.streams(now).begin_upload(token, place, new).unwrap();
-        (token, upload)
+        let place = host.locate(&new.key);
+        (token, host.streams(now).begin_upload(token, place, new))
+    }
+
+    /// Begins a value of so many bytes and lets it be. Why it cannot begin, if it cannot.
+    pub(super) fn refusal_of(&mut self, node: u16, key: &str, len: usize) -> Option<Failure> {
+        let store = store(StoreMode::Set);
+        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len: CHUNK_LEN, once: None };
+        let (_, begun) = self.try_begin_upload(node, new);
+        let now = self.clocks(NodeId(node));
+        let host = self.hosts.get_mut(&NodeId(node)).unwrap();
+        let refused = begun.map(|upload| host.streams(now).abandon_upload(upload)).err();
+        self.settle();
+        refused
     }
 
     /// Feeds as much of `value` as is taken; how much that was.
-    fn feed(&mut self, node: u16, upload: UploadId, value: &[u8], from: usize) -> usize {
+    pub(super) fn feed(&mut self, node: u16, upload: UploadId, value: &[u8], from: usize) -> usize {
         let mut at = from;
         loop {
             let now = self.clocks(NodeId(node));
@@ -91,7 +124,7 @@ impl Cluster {
         self.answers.get(&token).cloned()
     }
 
-    fn object(&mut self, node: u16, key: &str) -> Option<Object> {
+    pub(super) fn object(&mut self, node: u16, key: &str) -> Option<Object> {
         match self.run(node, get(key)) {
             Some(Outcome::Hit(view)) => view.object.map(|object| *object),
             Some(Outcome::Miss) => None,
@@ -142,12 +175,12 @@ impl Cluster {
         self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.count()).sum()
     }
 
-    fn tentative_bytes(&self) -> u64 {
+    pub(super) fn tentative_bytes(&self) -> u64 {
         self.hosts.values().flat_map(|host| host.chunks()).map(|(_, chunks)| chunks.tentative_bytes()).sum()
     }
 
     /// The node that speaks for a key.
-    fn owner_of(&self, key: &str) -> NodeId {
+    pub(super) fn owner_of(&self, key: &str) -> NodeId {
         let member = self.hosts[&NodeId(0)].locate(&key_of(key)).member.unwrap();
         let view = self.coordinator.map().unwrap().group(member.group).unwrap();
         view.data_role(member.role).unwrap().primary.unwrap().node

@@ -431,3 +431,65 @@ fn values_lie_whole_where_a_namespace_says_so() {
     client.ask("set k 0 0 4294967296\r\n", "CLIENT_ERROR bad command line format\r\n");
     client.expect_quiet();
 }
+
+#[test]
+fn a_namespace_that_becomes_full_in_the_middle_of_a_value_takes_nothing_of_it() {
+    const FULL: &str = "SERVER_ERROR out of memory storing object";
+    let timing = Timing { object_deadline_us: 2_000_000, ask_us: 3_000_000, ..Plan::default().timing };
+    for plan in [Plan { timing, ..Plan::default() }, Plan { timing, ..two_workers() }] {
+        let cluster = striped(&plan);
+        let client = &mut cluster.client(0);
+        // Parities included: seven values of a MiB, and shares of nodes that may not be used up.
+        set_policy(&cluster, r#"{"quota_bytes":12582912,"evict":"keep"}"#);
+        let answer = |client: &mut Client, key: &str, len: usize| {
+            put(client, key, &noise(len as u64, len));
+            client.line()
+        };
+        // What is beyond all of it is refused whatever is free: so each worker is known to have heard of it.
+        for key in ["a", "b", "c", "d", "e", "f"] {
+            eventually("limited", || match answer(client, key, 8 * MIB) {
+                line if line == FULL => Ok(()),
+                line => Err(line),
+            });
+        }
+        client.send("delete a\r\ndelete b\r\ndelete c\r\ndelete d\r\ndelete e\r\ndelete f\r\n");
+        (0..6).for_each(|_| drop(client.line()));
+        // What came before that brought its part of the share with it.
+        eventually("shared out", || {
+            match metric(&cluster, "gestalt_namespace_share_bytes{namespace=\"default\"}") {
+                share if (1..=12_582_912 * 3 / 5).contains(&share) => Ok(()),
+                share => Err(share.to_string()),
+            }
+        });
+        let mut stored = 1_u64;
+        eventually("full", || match answer(client, &format!("k{stored}"), MIB) {
+            line if line == FULL => Ok(()),
+            line => {
+                stored += u64::from(line == "STORED");
+                assert!(stored < 8, "{stored} values");
+                Err(line)
+            }
+        });
+        // Room for a stripe or two of it, and not for five.
+        client.ask("delete k1\r\n", "DELETED\r\n");
+        let names = ["uploads", "open_ids", "tentative_bytes", "arriving_bytes", "buffer_bytes"];
+        let names = names.map(|name| format!("gestalt_object_{name}"));
+        put(client, "long", b"short");
+        client.expect("STORED\r\n");
+        assert_eq!(answer(client, "long", 4 * MIB), FULL);
+        wait_until_gone(&cluster, &names);
+        // Two stripes of each value that is left.
+        eventually("nothing of it is left", || match metric(&cluster, "gestalt_object_chunks") {
+            chunks if chunks == 10 * (stored - 1) => Ok(()),
+            chunks => Err(format!("{chunks} chunks of {} values", stored - 1)),
+        });
+        client.ask("get long\r\n", "VALUE long 7 5\r\nshort\r\nEND\r\n");
+        client.send("flush_all\r\n");
+        client.expect("OK\r\n");
+        eventually("room", || match answer(client, "long", 4 * MIB) {
+            line if line == "STORED" => Ok(()),
+            line => Err(line),
+        });
+        expect_get(client, "long", &noise(4 << 20, 4 * MIB));
+    }
+}

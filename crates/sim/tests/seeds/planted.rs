@@ -140,7 +140,15 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 3] = [Bug::ScrubOfChecksumsOnly, Bug::DeposedOwnerAnswers, Bug::FilledOfAnySince];
+const DIRECTED: [Bug; 7] = [
+    Bug::ScrubOfChecksumsOnly,
+    Bug::DeposedOwnerAnswers,
+    Bug::FilledOfAnySince,
+    Bug::AckOutlivesHolder,
+    Bug::LackedUnderOldView,
+    Bug::SkippedForSilence,
+    Bug::CommitUnnamed,
+];
 
 #[test]
 #[ignore = "long: cargo xtask test sim planted"]

@@ -15,6 +15,7 @@ use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
 use super::bring::bring;
+use crate::Rules;
 use crate::objects::scope::Scope;
 
 /// See the module.
@@ -105,6 +106,18 @@ impl Mend {
     /// Others may have it by now.
     pub(super) fn reconsider(&mut self) {
         self.missing.clear();
+        self.begin_anew();
+    }
+
+    /// Whoever was asked has said nothing for long, which is no answer: all are asked anew.
+    pub(super) fn ask_again(&mut self, rules: Rules) {
+        if !rules.objects().silence_is_lacking() {
+            return self.reconsider();
+        }
+        let next = self.rows.get(&self.builder.rows_there());
+        let is_silent = |at: &usize| next.is_none_or(|cells| cells[*at].is_none());
+        let silent: Vec<usize> = (0..self.sources.len()).filter(is_silent).collect();
+        self.missing.extend(silent.into_iter().map(|at| (self.sources[at], true)));
         self.begin_anew();
     }
 
@@ -230,10 +243,10 @@ impl Mend {
 
     /// `from` has not got it. It counts if it was said under the view of `since` or a later one. During a move two hosts hold a role:
     /// what the one says, perhaps late, must not be taken for the other's answer.
-    pub(super) fn miss(&mut self, from: HostId, missing: &Missing, since: ViewVersion) {
+    pub(super) fn miss(&mut self, rules: Rules, from: HostId, missing: &Missing, since: ViewVersion) {
         let source = (usize::from(missing.member.role.0), from);
         if self.sources.contains(&source) {
-            self.missing.insert(source, missing.view >= since);
+            self.missing.insert(source, rules.objects().is_lacking(missing.view, since));
             self.begin_anew();
         }
     }
@@ -306,16 +319,31 @@ mod tests {
     fn what_the_other_holder_of_a_role_says_is_not_the_answer_of_the_asked_one() {
         // Node 3 gets the chunks of role 1 from node 1, was asked before it was known that node 1 has them, and answers late.
         let mut mend = mend();
-        mend.miss(host(3), &missing(&mend, 1, 5), ViewVersion(5));
+        mend.miss(Rules::all(), host(3), &missing(&mend, 1, 5), ViewVersion(5));
         assert!(mend.missing.is_empty() && mend.sources.len() == 2);
-        mend.miss(host(1), &missing(&mend, 1, 5), ViewVersion(5));
+        mend.miss(Rules::all(), host(1), &missing(&mend, 1, 5), ViewVersion(5));
         assert!(mend.missing[&(1, host(1))] && mend.sources.is_empty());
     }
 
     #[test]
     fn what_was_said_under_an_older_view_does_not_count() {
         let mut mend = mend();
-        mend.miss(host(2), &missing(&mend, 2, 4), ViewVersion(5));
+        mend.miss(Rules::all(), host(2), &missing(&mend, 2, 4), ViewVersion(5));
         assert!(!mend.missing[&(2, host(2))]);
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn without_the_rule_what_was_said_before_the_fill_makes_a_chunk_unsolvable() {
+        // Under view 4 role 2 had not got it yet; it was put there under view 5, after that was said.
+        let unsolvable = |rules| {
+            let mut mend = mend();
+            mend.miss(rules, host(1), &missing(&mend, 1, 5), ViewVersion(5));
+            mend.sources = smallvec![(2, host(2))];
+            mend.miss(rules, host(2), &missing(&mend, 2, 4), ViewVersion(5));
+            mend.missing.values().all(|counts| *counts)
+        };
+        assert!(!unsolvable(Rules::all()));
+        assert!(unsolvable(Rules::without(crate::Bug::LackedUnderOldView)));
     }
 }

@@ -380,7 +380,7 @@ impl Fill {
     ) {
         let since = self.appointment.as_ref().map_or(ViewVersion(0), |it| it.since);
         if let Some(mend) = self.mends.get_mut(&missing.number) {
-            mend.miss(from, missing, since);
+            mend.miss(scope.rules(), from, missing, since);
             self.go_on_mending(scope, chunks, missing.number);
         }
     }
@@ -451,9 +451,9 @@ impl Fill {
     /// Time has passed.
     pub(super) fn tick(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
         let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
-        let moved = self.moved;
+        let (moved, rules) = (self.moved, scope.rules());
         let late = |mend: &&mut Mend| late_at(mend.asked_at(), moved, retry_us) <= now;
-        self.mends.values_mut().filter(late).for_each(Mend::reconsider);
+        self.mends.values_mut().filter(late).for_each(|mend| mend.ask_again(rules));
         self.go_on(scope, chunks);
     }
 

@@ -28,7 +28,7 @@ pub(super) fn groups_for(
 }
 
 /// The groups of the same pool that the same worker has.
-fn groups_beside(scope: &Scope<'_>, group: GroupId) -> Vec<GroupId> {
+pub(super) fn groups_beside(scope: &Scope<'_>, group: GroupId) -> Vec<GroupId> {
     let map = scope.views.map();
     let pool = map.and_then(|map| map.catalog.pool_of_group(group));
     let (Some(map), Some(pool)) = (map, pool) else { return vec![group] };

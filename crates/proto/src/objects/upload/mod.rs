@@ -8,6 +8,7 @@
 
 mod anew;
 mod elsewhere;
+mod room;
 mod rows;
 mod stripe;
 
@@ -126,6 +127,9 @@ impl Uploads {
         let geometry = Geometry { len: new.len, chunk_len: new.chunk_len, k };
         if !geometry.is_possible() {
             return Err(Failure::TooLarge);
+        }
+        if room::never_fits(scope, owner, new.key.namespace(), geometry) {
+            return Err(Failure::OutOfMemory);
         }
         self.started += 1;
         self.most = most_bytes(scope);
@@ -621,7 +625,8 @@ mod tests {
 
     /// What comes of an id of `term` then.
     fn begun(uploads: &mut Uploads, term: Term) -> Option<(Client, Outcome)> {
-        let (mut around, views) = (stripe::tests::surroundings(), crate::host::Views::default());
+        let (mut around, views) =
+            (stripe::tests::surroundings(crate::Rules::all()), crate::host::Views::default());
         let now = crate::Now { time: Time(1), unix: types::UnixSeconds(0) };
         let mut scope = Scope { now, around: &mut around, views: &views };
         let id = ObjectId { term, ..upload(false).id.unwrap() };

@@ -194,11 +194,15 @@ impl StripeUpload {
         }
         let version = view.version;
         let named: Vec<(RoleIndex, Holder)> = view.all_holders().collect();
-        self.attempts.retain(|attempt| named.contains(&(attempt.role, attempt.holder)));
+        let rules = scope.rules().objects();
+        let is_of = |attempt: &Attempt, role, holder| {
+            attempt.role == role && rules.is_acknowledging(attempt.holder, holder)
+        };
+        self.attempts.retain(|attempt| named.iter().any(|(role, holder)| is_of(attempt, *role, *holder)));
         let rows = self.stripe.rows;
         self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, rows, attempts));
         for (role, holder) in named {
-            if !self.attempts.iter().any(|known| (known.role, known.holder) == (role, holder)) {
+            if !self.attempts.iter().any(|known| is_of(known, role, holder)) {
                 *attempts += 1;
                 let number = *attempts;
                 self.attempts.push(Attempt::new(role, holder, number, version));
@@ -372,8 +376,10 @@ impl StripeUpload {
             return false;
         }
         let Some(view) = scope.view(self.group).filter(|view| view.takes_chunks()) else { return false };
+        let rules = scope.rules().objects();
         let has = |(role, holder): (RoleIndex, Holder)| {
-            let is_it = |attempt: &Attempt| (attempt.role, attempt.holder) == (role, holder);
+            let is_it =
+                |attempt: &Attempt| attempt.role == role && rules.is_acknowledging(attempt.holder, holder);
             self.attempts.iter().any(|attempt| is_it(attempt) && attempt.acknowledged)
         };
         let roles: Vec<usize> = (0..view.holders.len()).collect();
@@ -383,7 +389,7 @@ impl StripeUpload {
         let is_solvable =
             || scope.protection(self.group).is_some_and(|it| it.code().plan(&held, &lost).is_ok());
         let missing = view.all_holders().filter(|known| !has(*known)).count();
-        missing <= scope.rules().objects().missing_acknowledgements() && (lost.is_empty() || is_solvable())
+        missing <= rules.missing_acknowledgements() && (lost.is_empty() || is_solvable())
     }
 }
 
@@ -428,7 +434,7 @@ pub(super) mod tests {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }
     }
 
-    pub(in crate::objects::upload) fn surroundings() -> Surroundings {
+    pub(in crate::objects::upload) fn surroundings(rules: Rules) -> Surroundings {
         let store =
             StoreConfig { cluster: ClusterId(1), area_limit_bytes: 1 << 20, eviction: Eviction::None };
         Surroundings::new(HostConfig {
@@ -438,7 +444,7 @@ pub(super) mod tests {
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),
             coder: codec::Coder::default(),
-            rules: Rules::all(),
+            rules,
             store,
             budget: Budget::new(1 << 20),
             quotas: Quotas::new(1),
@@ -475,7 +481,7 @@ pub(super) mod tests {
             let chunk = ChunkId { object, stripe: 0 };
             Refused { member, chunk, attempt: 7, why }
         };
-        let (mut around, views, mut attempts) = (surroundings(), Views::default(), 7);
+        let (mut around, views, mut attempts) = (surroundings(Rules::all()), Views::default(), 7);
         let mut hear = |at: u64, refusal| {
             let now = Now { time: Time(at), unix: UnixSeconds(0) };
             let mut scope = Scope { now, around: &mut around, views: &views };
@@ -492,5 +498,54 @@ pub(super) mod tests {
         let patience = Timing::default().request_deadline_us;
         let stuck = (vec![host(1)], Some(Failure::OutOfMemory));
         assert_eq!(hear(patience + 1, Refusal::Crowded), (Some(stuck), 7));
+    }
+
+    /// A map of one group without parities, whose only role node 1 holds since `version`.
+    #[cfg(feature = "planted-bugs")]
+    fn held_since(version: u64) -> types::ClusterMap {
+        use types::{Catalog, ClusterMap, DataRole, GroupView, Holders, RoleStatus};
+        let holder = Holder { host: host(1), since: ViewVersion(version) };
+        let (primary, term) = (Some(host(1)), Term(1));
+        let view = GroupView {
+            group: GroupId(0),
+            version: ViewVersion(version),
+            data: vec![DataRole { primary, term, origin: term, status: RoleStatus::Full }],
+            parity: vec![],
+            learners: vec![],
+            former: vec![],
+            holders: vec![Holders { whole: Some(holder), filling: None }],
+        };
+        ClusterMap {
+            cluster: ClusterId(1),
+            version,
+            catalog: Catalog::first("none".parse().unwrap(), 1),
+            shards: 1,
+            layout: types::Layout::default(),
+            nodes: vec![],
+            groups: vec![view],
+        }
+    }
+
+    /// A holder has acknowledged a stripe; then a view names it anew, after it came back with nothing.
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn without_the_rule_an_acknowledgement_counts_for_a_holder_that_came_back_empty() {
+        let is_done = |rules| {
+            let (mut around, mut views) = (surroundings(rules), Views::default());
+            let geometry = Geometry { len: 1_000, chunk_len: 1 << 20, k: 1 };
+            let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
+            stripe.rows.push(SmallVec::new());
+            let holder = Holder { host: host(1), since: ViewVersion(1) };
+            let attempt = Attempt::new(RoleIndex(0), holder, 7, ViewVersion(1));
+            stripe.attempts.push(Attempt { acknowledged: true, ..attempt });
+            let mut done = |version| {
+                views.begin(held_since(version));
+                let now = Now { time: Time(1), unix: UnixSeconds(0) };
+                stripe.is_done(&Scope { now, around: &mut around, views: &views })
+            };
+            (done(1), done(2))
+        };
+        assert_eq!(is_done(Rules::all()), (true, false));
+        assert_eq!(is_done(Rules::without(crate::Bug::AckOutlivesHolder)), (true, true));
     }
 }
