@@ -137,6 +137,10 @@ pub enum Bug {
     StrandedTakenForLost,
     /// A descriptor does not say which stripes were put into other groups.
     ExceptionUnnamed,
+    /// The last cell of a chunk goes before the checksums of all chunks of its stripe are known.
+    LastCellGoesAhead,
+    /// A whole copy that is got anew is its first part over and over.
+    CopyOfOnePart,
     /// A scrub compares chunks with their checksums alone.
     ScrubOfChecksumsOnly,
     /// An owner answers about ids of a later term, and holders believe an owner of an earlier one.
@@ -147,7 +151,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 70] = [
+    pub const ALL: [Self; 72] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -215,6 +219,8 @@ impl Bug {
         Self::StrandedKept,
         Self::StrandedTakenForLost,
         Self::ExceptionUnnamed,
+        Self::LastCellGoesAhead,
+        Self::CopyOfOnePart,
         Self::ScrubOfChecksumsOnly,
         Self::DeposedOwnerAnswers,
         Self::FilledOfAnySince,

@@ -48,7 +48,8 @@ impl Cluster {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
         let key = key_of(key);
-        let new = NewUpload { key: key.clone(), store: store(mode), len: len as u64, chunk_len, once: None };
+        let (store, len, layout) = (store(mode), len as u64, self.layout);
+        let new = NewUpload { key: key.clone(), store, len, chunk_len, layout, once: None };
         let place = host.locate(&key);
         let upload = host.streams(now).begin_upload(token, place, new).unwrap();
         (token, upload)
@@ -112,6 +113,17 @@ impl Cluster {
     /// Reads all of a value, or why it cannot be read.
     pub(super) fn read(&mut self, node: u16, key: &str) -> Result<Vec<u8>, Outcome> {
         let (token, gather) = self.begin_gather(node, key, 0..u64::MAX);
+        self.read_on(node, token, gather)
+    }
+
+    /// Reads a part of a value.
+    pub(super) fn read_part(
+        &mut self,
+        node: u16,
+        key: &str,
+        range: std::ops::Range<u64>,
+    ) -> Result<Vec<u8>, Outcome> {
+        let (token, gather) = self.begin_gather(node, key, range);
         self.read_on(node, token, gather)
     }
 
@@ -196,8 +208,7 @@ fn ranges_touch_what_they_need() {
     let value = noise(3, 1_000_000);
     cluster.put(0, "key", &value).unwrap();
     for range in [0..1, 0..1_000_000, 65_535..65_537, 999_999..1_000_000, 300_000..700_001] {
-        let (token, gather) = cluster.begin_gather(2, "key", range.clone());
-        let part = cluster.read_on(2, token, gather).unwrap();
+        let part = cluster.read_part(2, "key", range.clone()).unwrap();
         assert!(part == value[range.start as usize..range.end as usize], "{range:?}");
     }
 }

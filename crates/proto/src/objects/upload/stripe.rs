@@ -11,11 +11,12 @@ use types::{
 use types::{Holder, Time, checksum_combine};
 use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, Refusal, Refused, Trailer};
 
-use super::rows::Row;
+use super::rows::Dealt;
+use crate::Rules;
 use crate::objects::scope::Scope;
 
 /// Cells that a holder is sent in one go, unless its chunk ends: fewer wake-ups for the same bytes.
-const CELLS_AT_ONCE: usize = 4;
+const CELLS_AT_ONCE: u32 = 4;
 /// A stripe that is whole, and that no holder has taken for so many deadlines of a request, is given up: the second one is for what may have
 /// been lost on its way.
 const STILL_DEADLINES: u64 = 2;
@@ -35,9 +36,11 @@ pub(super) struct StripeUpload {
     left: SmallVec<[GroupId; 3]>,
     /// When it was put into another group.
     moved_at: Time,
-    /// Row by row, a cell for each role.
-    rows: Vec<SmallVec<[Checked; 8]>>,
-    /// Checksums of the chunks, as far as their rows have come.
+    /// By role, the cells that have come.
+    chunks: SmallVec<[Vec<Checked>; 8]>,
+    /// Whether they are all.
+    is_whole: bool,
+    /// Checksums of the chunks, as far as their cells have come.
     sums: Trailer,
     attempts: Vec<Attempt>,
     /// Since when some holder has had no room.
@@ -53,7 +56,7 @@ struct Attempt {
     number: u64,
     /// The view that it is put under.
     view: ViewVersion,
-    /// Rows that were sent.
+    /// Cells that were sent.
     sent: u32,
     acknowledged: bool,
     /// Whether the holder has said that the view is another one, which is not known here yet.
@@ -88,7 +91,8 @@ impl StripeUpload {
             group,
             left: Some(listed).filter(|listed| *listed != group).into_iter().collect(),
             moved_at: Time(0),
-            rows: Vec::new(),
+            chunks: SmallVec::new(),
+            is_whole: false,
             sums: Trailer::new(),
             attempts: Vec::new(),
             crowded_since: None,
@@ -119,17 +123,35 @@ impl StripeUpload {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.rows.iter().map(|cells| cells.len() * self.stripe.cell_len as usize).sum()
+        // Cells of a copy are those of other roles.
+        let own = |cells: &Vec<Checked>| cells.len().min(self.stripe.rows as usize);
+        self.chunks.iter().map(own).sum::<usize>() * self.stripe.cell_len as usize
     }
 
-    /// One more row.
-    pub(super) fn add(&mut self, row: Row) {
+    /// More cells.
+    pub(super) fn add(&mut self, dealt: Dealt) {
         let len = self.stripe.cell_len as usize;
-        self.sums.resize(row.cells.len(), 0);
-        for (sum, cell) in self.sums.iter_mut().zip(&row.cells) {
-            *sum = checksum_combine(*sum, cell.checksum, len);
+        for (role, cell) in dealt.cells {
+            let role = usize::from(role);
+            if self.chunks.len() <= role {
+                self.chunks.resize_with(role + 1, Vec::new);
+                self.sums.resize(role + 1, 0);
+            }
+            self.sums[role] = checksum_combine(self.sums[role], cell.checksum, len);
+            self.chunks[role].push(cell);
         }
-        self.rows.push(row.cells);
+        self.is_whole = dealt.is_last;
+    }
+
+    /// How many cells of a role may be sent, and whether they are all. The last one has the checksums of all chunks behind it, so it
+    /// stays until all have come.
+    fn sendable(&self, rules: Rules, role: RoleIndex) -> (u32, bool) {
+        let there = self.chunks.get(usize::from(role.0)).map_or(0, |cells| cells.len() as u32);
+        let all = self.stripe.cells_of(role.0);
+        if self.is_whole || there == all && !rules.objects().last_cells_wait() {
+            return (there, there == all);
+        }
+        (there.min(all.saturating_sub(1)), false)
     }
 
     /// Others may have to take it from now on.
@@ -156,8 +178,8 @@ impl StripeUpload {
         let version = view.version;
         let named: Vec<(RoleIndex, Holder)> = view.all_holders().collect();
         self.attempts.retain(|attempt| named.contains(&(attempt.role, attempt.holder)));
-        let rows = self.stripe.rows;
-        self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, rows, attempts));
+        let stripe = self.stripe;
+        self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, stripe, attempts));
         for (role, holder) in named {
             if !self.attempts.iter().any(|known| (known.role, known.holder) == (role, holder)) {
                 *attempts += 1;
@@ -170,22 +192,25 @@ impl StripeUpload {
 
     fn send(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
         let chunk = ChunkId { object, stripe: self.stripe.index };
-        let (there, all) = (self.rows.len(), self.stripe.rows as usize);
-        let is_last = |row: usize| row + 1 == all;
-        let is_enough = |sent: u32| there == all || there - sent as usize >= CELLS_AT_ONCE;
-        let to_be_sent = |attempt: &&mut Attempt| attempt.is_to_be_sent() && is_enough(attempt.sent);
-        for attempt in self.attempts.iter_mut().filter(to_be_sent) {
-            let member = MemberId { group: self.group, role: attempt.role };
-            for (row, cells) in self.rows.iter().enumerate().skip(attempt.sent as usize) {
-                let Some(cell) = cells.get(usize::from(attempt.role.0)).cloned() else { continue };
-                let trailer = if is_last(row) { self.sums.clone() } else { Trailer::new() };
-                let (view, number, row) = (attempt.view, attempt.number, row as u32);
+        for at in 0..self.attempts.len() {
+            let (role, sent) = (self.attempts[at].role, self.attempts[at].sent);
+            let (there, are_all) = self.sendable(scope.rules(), role);
+            let is_enough = are_all || there.saturating_sub(sent) >= CELLS_AT_ONCE;
+            if !self.attempts[at].is_to_be_sent() || !is_enough || there <= sent {
+                continue;
+            }
+            let member = MemberId { group: self.group, role };
+            let attempt = &mut self.attempts[at];
+            let (view, number, to) = (attempt.view, attempt.number, attempt.holder.host);
+            (attempt.sent, attempt.sent_at) = (there, scope.now.time);
+            let cells = &self.chunks[usize::from(role.0)];
+            for (row, cell) in (sent..there).zip(&cells[sent as usize..]) {
+                let is_last = are_all && row + 1 == there;
+                let (trailer, cell) =
+                    (if is_last { self.sums.clone() } else { Trailer::new() }, cell.clone());
                 let put =
                     Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
-                scope.send(attempt.holder.host, ObjectMessage::Put(put));
-            }
-            if attempt.sent < self.rows.len() as u32 {
-                (attempt.sent, attempt.sent_at) = (self.rows.len() as u32, scope.now.time);
+                scope.send(to, ObjectMessage::Put(put));
             }
         }
     }
@@ -257,8 +282,7 @@ impl StripeUpload {
     /// long, it fails: who waits for it is to hear so.
     pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) -> Fate {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let is_whole = self.rows.len() >= self.stripe.rows as usize;
-        let still_us = if is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
+        let still_us = if self.is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
         if still_us >= STILL_DEADLINES * patience {
             return Fate::Fails(Failure::Unavailable);
         }
@@ -267,7 +291,7 @@ impl StripeUpload {
             return Fate::GoesOn;
         }
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
-            let is_late = attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience;
+            let is_late = attempt.is_all_sent(self.stripe) && now.since(attempt.sent_at) >= patience;
             if attempt.outdated {
                 scope.want_view(self.group);
             } else if attempt.crowded || is_late {
@@ -306,7 +330,7 @@ impl StripeUpload {
 
     /// Whether every holder that the newest view names has it, and the code can make up for the roles without one.
     pub(super) fn is_done(&self, scope: &Scope<'_>) -> bool {
-        if self.rows.len() < self.stripe.rows as usize {
+        if !self.is_whole {
             return false;
         }
         let Some(view) = scope.view(self.group).filter(|view| view.takes_chunks()) else { return false };
@@ -335,12 +359,16 @@ impl Attempt {
         !self.acknowledged && !self.outdated && !self.crowded
     }
 
+    fn is_all_sent(&self, stripe: Stripe) -> bool {
+        self.sent == stripe.cells_of(self.role.0)
+    }
+
     /// A newer view leaves its holder as it was. The view that the last cell names is judged by, so the rest goes on under this one; a
     /// holder to which all was sent answers to that. To put it again meanwhile would hold up whatever comes behind it on the link.
-    fn adopt(&mut self, view: ViewVersion, rows: u32, attempts: &mut u64) {
+    fn adopt(&mut self, view: ViewVersion, stripe: Stripe, attempts: &mut u64) {
         if self.outdated {
             self.restart(view, attempts);
-        } else if !self.acknowledged && self.sent < rows {
+        } else if !self.acknowledged && !self.is_all_sent(stripe) {
             self.view = view;
         }
     }
@@ -356,11 +384,11 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use store::{Budget, Eviction, Quotas, StoreConfig};
-    use types::{ClusterId, Incarnation, NamespaceId, NodeId, Term, UnixSeconds};
+    use types::{ClusterId, Incarnation, NamespaceId, NodeId, ObjectLayout, Term, UnixSeconds};
 
     use super::*;
     use crate::host::{Surroundings, Views};
-    use crate::{HostConfig, Limits, Now, Rules, Timing};
+    use crate::{HostConfig, Limits, Now, Timing};
 
     fn host(node: u16) -> HostId {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }
@@ -386,12 +414,15 @@ mod tests {
     #[test]
     fn a_view_that_leaves_a_holder_as_it_was_has_nothing_put_again_that_is_on_its_way() {
         let holder = Holder { host: host(1), since: ViewVersion(1) };
+        let (len, k, layout) = (8 << 16, 2, ObjectLayout::Spread);
+        let stripe = Geometry { len, chunk_len: 1 << 20, k, layout }.stripe(0).unwrap();
+        assert_eq!(stripe.rows, 4);
         let attempt = |sent, outdated| {
             let attempt = Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1));
             Attempt { sent, outdated, ..attempt }
         };
         let after = |mut attempt: Attempt| {
-            attempt.adopt(ViewVersion(2), 4, &mut 7);
+            attempt.adopt(ViewVersion(2), stripe, &mut 7);
             (attempt.number, attempt.view.0, attempt.sent)
         };
         assert_eq!(after(attempt(3, false)), (7, 2, 3), "the last cell names the new view");
@@ -404,7 +435,7 @@ mod tests {
         let member = MemberId { group: GroupId(0), role: RoleIndex(1) };
         let (term, namespace) = (Term(1), NamespaceId::default());
         let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
-        let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2 };
+        let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2, layout: ObjectLayout::Spread };
         let name = (object, KeyHash(1), geometry);
         let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
         let holder = Holder { host: host(1), since: ViewVersion(1) };
