@@ -1,8 +1,8 @@
 //! Lines and words of a text that is stored under a key, counted by a task that fetches all of it, or by tasks beside the nodes, each of
 //! which reads what lies there.
 //!
-//! Ranges end where they end, and lines elsewhere. So a line is counted where it begins: a task skips what is left of the line before its
-//! range, and reads on behind its end until its last line is complete.
+//! Ranges end where they end, and lines elsewhere. So a task skips everything up to the first end of a line in its range, but for the range
+//! that the text begins with, and reads on behind its range up to the next one: it never has to look at what lies before.
 
 use std::fmt;
 use std::ops::Range;
@@ -137,7 +137,8 @@ pub async fn fetched(client: &Client, key: &str, word: &[u8]) -> Result<Counts, 
     Ok(Counts { bytes, ..counter.end() })
 }
 
-/// The lines that begin in bytes which lie on `node`, read by a client beside it.
+/// The lines that begin behind the first byte of a range which lies on `node`, up to the one that begins where it ends; read by a client
+/// beside the node.
 pub async fn beside(client: &Client, key: &str, word: &[u8], node: NodeId) -> Result<Counts, Failure> {
     let places = client.locate(key.to_owned()).await.map_err(Failure::Read)?;
     let (meta, _) = places.found.as_ref().ok_or(Failure::Gone)?;
@@ -169,34 +170,30 @@ async fn in_range(
     range: Range<u64>,
 ) -> Result<Counts, Failure> {
     let mut counter = Counter::new(word);
-    // The byte before tells whether a line begins with the first one.
-    let start = range.start.saturating_sub(1);
     let mut skips = range.start > 0;
-    let mut is_open = false;
-    let reader = part(client, key, version, start..range.end).await?;
-    let mut bytes = pieces(reader, |mut piece| {
-        if skips {
-            let Some(end) = piece.iter().position(|byte| *byte == b'\n') else { return };
-            (skips, piece) = (false, &piece[end + 1..]);
-        }
-        if let Some(last) = piece.last() {
-            is_open = *last != b'\n';
+    let reader = part(client, key, version, range.clone()).await?;
+    let mut bytes = pieces(reader, |piece| {
+        if !skips {
             counter.feed(piece);
+        } else if let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
+            skips = false;
+            counter.feed(&piece[end + 1..]);
         }
     })
     .await?;
-    let mut at = range.end;
-    while is_open && at < len {
+    // Where no line begins, none is to be completed.
+    let (mut at, mut goes_on) = (range.end, !skips);
+    while goes_on && at < len {
         let next = at..len.min(at + STEP);
         at = next.end;
         let reader = part(client, key, version, next).await?;
         bytes += pieces(reader, |piece| {
             let end = piece.iter().position(|byte| *byte == b'\n');
             let line = end.map_or(piece, |end| &piece[..=end]);
-            if is_open {
+            if goes_on {
                 counter.feed(line);
             }
-            is_open &= end.is_none();
+            goes_on &= end.is_none();
         })
         .await?;
     }

@@ -102,8 +102,8 @@ fn tasks_beside_the_nodes_find_what_one_finds_that_fetches_all_and_move_little()
         assert_eq!(beside.found(), expected(&text), "{layout}");
         println!("{layout}: {by_fetching} bytes between nodes for one that fetches, {by_tasks} for tasks");
         if layout == "wide" {
-            // Two of three bytes lie elsewhere than where the client asks; of tasks it is what lines go on for behind ranges.
-            assert!(by_fetching > 4 << 20 && by_tasks < 512 << 10, "{by_fetching} {by_tasks}");
+            // Two of three bytes lie elsewhere than where the client asks; for tasks a cell behind each of eight ranges.
+            assert!(by_fetching > 4 << 20 && by_tasks < by_fetching / 6, "{by_fetching} {by_tasks}");
         }
     }
 }
