@@ -18,6 +18,9 @@ use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 use super::bring::bring;
 use crate::objects::scope::Scope;
 
+/// Roles, and who holds them.
+type Sources = SmallVec<[(usize, HostId); 8]>;
+
 /// See the module.
 pub(super) struct Mend {
     member: MemberId,
@@ -29,7 +32,7 @@ pub(super) struct Mend {
     /// What is got now.
     part: Part,
     /// Whom it is made of now: roles, and where.
-    sources: SmallVec<[(usize, HostId); 8]>,
+    sources: Sources,
     /// Cells of the chunk that are not complete yet, each of one of every source.
     rows: BTreeMap<u32, SmallVec<[Option<Bytes>; 8]>>,
     /// Who does not have it, and whether that was said under this view.
@@ -159,7 +162,7 @@ impl Mend {
     }
 
     /// The next part, and whom it can be made of, by what is known of who has it.
-    fn choose(&self, scope: &Scope<'_>) -> Option<(Part, SmallVec<[(usize, HostId); 8]>)> {
+    fn choose(&self, scope: &Scope<'_>) -> Option<(Part, Sources)> {
         let view = scope.view(self.member.group)?;
         let own = usize::from(self.member.role.0);
         let here = scope.here();
