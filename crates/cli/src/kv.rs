@@ -98,7 +98,7 @@ enum Action {
         #[arg(short, long, value_enum, default_value_t)]
         output: Format,
     },
-    /// Say where a key lies: slot, group, role, node, layout, bytes, and of a value in chunks the nodes that hold them
+    /// Say where a key lies: slot, group, role, node, layout, bytes, and of a value in chunks the nodes that hold them, and which bytes of it
     #[command(after_help = "Example: gestalt kv locate greeting -o json")]
     Locate {
         /// The key
@@ -155,7 +155,8 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
             about::stat(&mut Client::new(&[source], config), key, *output, args.timeout).await
         }
         Action::Locate { key, output } => {
-            about::locate(&mut Client::new(&[source], config), key, *output, args.timeout).await
+            let mut way = Way::find(source, config).await.map_err(exit_of)?;
+            about::locate(&mut way, key, *output, args.timeout).await
         }
     }
 }

@@ -11,6 +11,9 @@ use crate::rules::Rules;
 pub struct Config {
     /// Some of the nodes' addresses: the map has the others.
     pub seeds: Vec<SocketAddr>,
+    /// Values are read through this node as long as it can be reached, not through those of the keys: it is beside the client, and has
+    /// the bytes that are wanted.
+    pub beside: Option<SocketAddr>,
     /// Whose keys it is about.
     pub namespace: Name,
     /// How long a request may take that says nothing of it, in microseconds.
@@ -35,6 +38,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             seeds: Vec::new(),
+            beside: None,
             namespace: Name::default_name(),
             timeout_us: 10_000_000,
             connect_us: 1_000_000,

@@ -519,8 +519,10 @@ impl Core {
             }
         }
         let Some(request) = self.requests.get(&id) else { return };
-        let primary = self.nodes.primary(now, namespace, &request.key);
-        let Some(address) = primary.or_else(|| self.nodes.any(now, |_| true)) else {
+        let beside = self.config.beside.filter(|_| request.op.is_plain_read());
+        let beside = beside.and_then(|address| self.nodes.any(now, |known| known == address));
+        let first = beside.or_else(|| self.nodes.primary(now, namespace, &request.key));
+        let Some(address) = first.or_else(|| self.nodes.any(now, |_| true)) else {
             self.homeless.insert(id);
             return;
         };

@@ -99,6 +99,11 @@ impl Op {
         matches!(self, Self::Get { touch: None, .. } | Self::Stat | Self::Locate | Self::Session)
     }
 
+    /// Whether it asks for a value, and for nothing else.
+    pub(crate) fn is_plain_read(&self) -> bool {
+        matches!(self, Self::Get { touch: None, .. })
+    }
+
     /// Whether it is a write that may have a name.
     pub(crate) fn can_be_done_once(&self) -> bool {
         matches!(self, Self::Store { .. } | Self::Delete { .. } | Self::Arith { .. } | Self::Touch { .. })

@@ -1,5 +1,7 @@
 //! The client.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use client_core::{Body, Error, Op, Operation};
 use native::{About, Answer, Code, Places, Range};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use types::NodeId;
 use types::op::{Direction, StoreMode};
 
 use crate::options::{BadUri, Options, Store, micros};
@@ -232,6 +235,12 @@ impl Client {
             Answer::Places(places) => Ok(places),
             other => Err(Error::Code(other.code())),
         }
+    }
+
+    /// The nodes that live, and where they take this protocol, as far as is known now.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeMap<NodeId, SocketAddr> {
+        self.shell.nodes()
     }
 
     async fn call(&self, key: impl Into<Bytes>, op: Op) -> Result<Answer, Error> {

@@ -25,6 +25,9 @@ const DEFAULT_PORT: u16 = 11311;
 pub struct Options {
     /// Some nodes of the cluster: it says where the others are.
     pub seeds: Vec<SocketAddr>,
+    /// Values are read through this node as long as it can be reached, not through those that keys belong to: for a task beside a node, which
+    /// reads what lies there ([`Client::locate`](crate::Client::locate)).
+    pub beside: Option<SocketAddr>,
     /// Whose keys the client is about.
     pub namespace: Name,
     /// How long a request may take, and the making of the client.
@@ -48,6 +51,7 @@ impl Default for Options {
         let config = Config::default();
         Self {
             seeds: Vec::new(),
+            beside: None,
             namespace: config.namespace,
             timeout: Duration::from_micros(config.timeout_us),
             window: config.window,
@@ -63,6 +67,7 @@ impl Options {
     pub fn config(&self) -> Config {
         Config {
             seeds: self.seeds.clone(),
+            beside: self.beside,
             namespace: self.namespace.clone(),
             timeout_us: micros(self.timeout),
             window: self.window.max(1),
@@ -77,6 +82,7 @@ impl Options {
             "window" => {
                 self.window = value.parse().map_err(|_| format!("'{value}' is no number of bytes"))?
             }
+            "beside" => self.beside = Some(value.parse().map_err(|_| format!("'{value}' is no address"))?),
             _ => return Err(format!("there is no option '{name}'")),
         }
         Ok(())
@@ -160,7 +166,10 @@ mod tests {
         assert_eq!((options.namespace.as_str(), options.timeout.as_millis(), options.window), ("a", 250, 9));
         let plain: Options = "gestalt://127.0.0.1".parse().unwrap();
         assert_eq!((plain.seeds[0].port(), plain.namespace.as_str()), (DEFAULT_PORT, "default"));
+        let beside: Options = "gestalt://127.0.0.1?beside=[::1]:7".parse().unwrap();
+        assert_eq!(beside.beside, Some("[::1]:7".parse().unwrap()));
         let bad = [
+            "gestalt://127.0.0.1?beside=here",
             "",
             "http://a",
             "gestalt://",

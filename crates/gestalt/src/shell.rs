@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
-use types::Time;
+use types::{NodeId, Time};
 
 /// Bytes that one read asks for.
 const READ_BYTES: usize = 64 * 1024;
@@ -147,6 +147,14 @@ impl Shell {
         let mut has_map = self.shared.has_map.subscribe();
         self.shared.with(|core, now| core.reach_out(now));
         matches!(tokio::time::timeout(limit, has_map.wait_for(|has| *has)).await, Ok(Ok(_)))
+    }
+
+    /// The nodes that live and take this protocol, by the map that the client has now.
+    #[must_use]
+    pub fn nodes(&self) -> BTreeMap<NodeId, SocketAddr> {
+        let (_, state) = self.shared.enter();
+        let all = state.core.map().into_iter().flat_map(|map| &map.nodes);
+        all.filter(|(_, node)| node.alive).filter_map(|(id, node)| Some((*id, node.native?))).collect()
     }
 
     /// How many requests have not ended.

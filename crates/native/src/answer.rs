@@ -155,6 +155,15 @@ pub struct About {
     pub layout: Layout,
 }
 
+/// Bytes of a value that lie on one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// Which ones, of the whole value.
+    pub bytes: std::ops::Range<u64>,
+    /// The node. None = it is lost there, or nobody has it now.
+    pub node: Option<NodeId>,
+}
+
 /// Bytes of a value that lie on certain nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -358,6 +367,22 @@ fn take_node(fields: &mut Fields) -> Result<Option<NodeId>, Malformed> {
 }
 
 impl Places {
+    /// Which bytes of the value lie on which node, in their order: those that follow each other on one node together.
+    pub fn ranges(&self) -> impl Iterator<Item = Located> + use<'_> {
+        let spans = self.found.iter().flat_map(|(_, spans)| spans);
+        let mut parts = spans.flat_map(Span::ranges).peekable();
+        std::iter::from_fn(move || {
+            let mut range = parts.next()?;
+            let goes_on = |range: &Located, next: &Located| {
+                next.node == range.node && next.bytes.start == range.bytes.end
+            };
+            while let Some(next) = parts.next_if(|next| goes_on(&range, next)) {
+                range.bytes.end = next.bytes.end;
+            }
+            Some(range)
+        })
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         out.put_u32(self.slot.0);
         out.put_u32(self.group.0);
@@ -388,6 +413,17 @@ impl Places {
 }
 
 impl Span {
+    /// Which bytes lie on which node, in their order.
+    pub fn ranges(&self) -> impl Iterator<Item = Located> + use<'_> {
+        let step = if self.cell_len == 0 { self.len } else { self.cell_len.into() };
+        let cells = self.len.div_ceil(step.max(1));
+        (0..cells).zip(self.nodes.iter().cycle()).map(move |(cell, node)| {
+            let start = cell * step;
+            let end = (start + step).min(self.len);
+            Located { bytes: self.start + start..self.start + end, node: *node }
+        })
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         out.put_u64(self.start);
         out.put_u64(self.len);

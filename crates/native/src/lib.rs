@@ -15,7 +15,7 @@ mod operation;
 mod outcome;
 mod request;
 
-pub use answer::{About, Answer, Code, Layout, MAX_SPANS, Meta, Places, Span, Value};
+pub use answer::{About, Answer, Code, Layout, Located, MAX_SPANS, Meta, Places, Span, Value};
 pub use closing::{Closing, Reason};
 pub use dialogue::{Breach, Dialogue, Heard, MAX_REQUEST_ID};
 pub use fields::Malformed;

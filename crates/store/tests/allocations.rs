@@ -188,7 +188,7 @@ fn add_chunk(store: &mut ChunkStore, number: u64, rows: u32) {
     let id = ChunkId { object, stripe: 0 };
     let header = ChunkHeader {
         key_hash: KeyHash(number),
-        geometry: Geometry { len: 100, chunk_len: 1 << 20, k: 3 },
+        geometry: Geometry { len: 100, chunk_len: 1 << 20, k: 3, layout: types::ObjectLayout::Spread },
         trailer: Checksums::from_slice(&[chunk.checksum(), 2, 3, 4, 5]),
         received_at: Time(0),
         last_access: UnixSeconds(0),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    BadObjects, Deal, GroupId, LossPolicy, MemberId, Name, NamespaceId, ObjectPolicy, PoolId, Profile, Slot,
-    SlotRange, Striped,
+    BadObjects, Deal, GroupId, LossPolicy, MemberId, Name, NamespaceId, ObjectLayout, ObjectPolicy, PoolId,
+    Profile, Slot, SlotRange, Striped,
 };
 
 /// Fewest bits of a pool's slots: 16,384 of them.
@@ -604,6 +604,9 @@ pub struct PolicyChange {
     /// See [`ObjectPolicy::chunk_bytes`].
     #[serde(default)]
     pub chunk_bytes: Option<u32>,
+    /// See [`ObjectPolicy::layout`].
+    #[serde(default)]
+    pub layout: Option<ObjectLayout>,
 }
 
 impl PolicyChange {
@@ -618,6 +621,7 @@ impl PolicyChange {
             objects: ObjectPolicy {
                 striped_above: self.striped.map_or(policy.objects.striped_above, Striped::above),
                 chunk_bytes: self.chunk_bytes.unwrap_or(policy.objects.chunk_bytes),
+                layout: self.layout.unwrap_or(policy.objects.layout),
             },
         }
     }

@@ -60,8 +60,8 @@ pub use map::{ClusterMap, ImpossibleMap, NodeInfo, SlotRange};
 pub use map_changes::{Applied, MapChanges, MapNews};
 pub use name::{BadName, Name};
 pub use object::{
-    CELL_ALIGNMENT, ChunkId, Descriptor, Exception, Geometry, MAX_CELL_BYTES, MAX_EXCEPTIONS,
-    MAX_OBJECT_BYTES, MAX_OBJECT_GROUPS, ObjectId, ObjectLayout, Stripe,
+    CELL_ALIGNMENT, CellAt, ChunkId, Descriptor, Exception, Geometry, MAX_CELL_BYTES, MAX_EXCEPTIONS,
+    MAX_OBJECT_BYTES, MAX_OBJECT_GROUPS, ObjectId, ObjectLayout, Run, Stripe,
 };
 pub use object_policy::{BadObjects, MAX_CHUNK_BYTES, MAX_STRIPED_ABOVE, ObjectPolicy, Striped};
 pub use profile::{Profile, ProfileError};

@@ -63,18 +63,46 @@ impl fmt::Display for ChunkId {
     }
 }
 
+/// A rule by which bytes are dealt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObjectLayout {
+    /// Cells are dealt round the data roles: cell `i` of a stripe to role `i mod k`.
+    #[default]
+    Spread,
+    /// Each data role keeps a range of a stripe: its chunk is filled before the next role's begins.
+    Wide,
+    /// As `Wide`, and the first data role keeps the ranges of all others behind its own: a whole copy.
+    Copy,
+}
+
+impl ObjectLayout {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spread => "spread",
+            Self::Wide => "wide",
+            Self::Copy => "copy",
+        }
+    }
+}
+
 /// How an object's bytes are dealt to the roles of its groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Geometry {
     /// Length of the value in bytes, not 0.
     pub len: u64,
-    /// Longest chunk in bytes: a multiple of [`MAX_CELL_BYTES`].
+    /// Longest chunk of the code in bytes: a multiple of [`MAX_CELL_BYTES`].
     pub chunk_len: u32,
     /// Data roles of its groups.
     pub k: u8,
+    /// By which rule.
+    pub layout: ObjectLayout,
 }
 
-/// One stripe of an object: `k` data chunks of equal cells, dealt round the data roles row by row.
+/// One stripe of an object: `k` data chunks of equal cells. Which of its bytes lie in which cell is asked here, by all who
+/// write, read or show it (docs/objects.md, "Layouts").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripe {
     /// Which one, from 0.
@@ -83,10 +111,34 @@ pub struct Stripe {
     pub start: u64,
     /// Bytes of the value in it. What its cells have beyond that is zero.
     pub len: u64,
-    /// Rows: cells of each chunk.
+    /// Rows: cells of each chunk of the code.
     pub rows: u32,
     /// Length of each cell in bytes.
     pub cell_len: u32,
+    /// Data roles.
+    pub k: u8,
+    /// By which rule its bytes are dealt.
+    pub layout: ObjectLayout,
+}
+
+/// A cell of a stripe, as the code has it: rows are coded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellAt {
+    /// In which row.
+    pub row: u32,
+    /// Of which role's chunk.
+    pub role: u8,
+}
+
+/// Data cells of one row whose bytes follow each other in the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// In which row.
+    pub row: u32,
+    /// Of which role the first one is.
+    pub first: u8,
+    /// How many there are, not 0.
+    pub count: u8,
 }
 
 impl Geometry {
@@ -116,10 +168,10 @@ impl Geometry {
     pub fn stripe(&self, index: u32) -> Option<Stripe> {
         let start = u64::from(index) * self.stripe_len();
         let len = self.len.checked_sub(start).filter(|left| *left > 0)?.min(self.stripe_len());
-        let k = u64::from(self.k);
+        let (k, layout) = (u64::from(self.k), self.layout);
         let rows = len.div_ceil(k * u64::from(MAX_CELL_BYTES));
         let cell_len = len.div_ceil(k * rows).next_multiple_of(u64::from(CELL_ALIGNMENT));
-        Some(Stripe { index, start, len, rows: rows as u32, cell_len: cell_len as u32 })
+        Some(Stripe { index, start, len, rows: rows as u32, cell_len: cell_len as u32, k: self.k, layout })
     }
 
     /// All stripes, in the order of their bytes.
@@ -136,17 +188,99 @@ impl Stripe {
         u64::from(self.rows) * u64::from(self.cell_len)
     }
 
-    /// Bytes of the value in one row of `k` data cells, unless it is the last one.
+    /// How many data cells it has.
     #[must_use]
-    pub fn row_len(&self, k: u8) -> u64 {
-        u64::from(self.cell_len) * u64::from(k)
+    pub fn data_cells(&self) -> u32 {
+        self.rows * u32::from(self.k)
     }
 
-    /// How many bytes of the value are in the cell of data role `role` in row `row`; the rest of the cell is zero.
+    /// Which data cell has the bytes from `nth` times the length of a cell on.
     #[must_use]
-    pub fn filled(&self, k: u8, row: u32, role: u8) -> u32 {
-        let before = u64::from(row) * self.row_len(k) + u64::from(role) * u64::from(self.cell_len);
-        self.len.saturating_sub(before).min(u64::from(self.cell_len)) as u32
+    pub fn data_cell(&self, nth: u32) -> CellAt {
+        let (k, rows) = (u32::from(self.k.max(1)), self.rows.max(1));
+        match self.layout {
+            ObjectLayout::Spread => CellAt { row: nth / k, role: (nth % k) as u8 },
+            ObjectLayout::Wide | ObjectLayout::Copy => CellAt { row: nth % rows, role: (nth / rows) as u8 },
+        }
+    }
+
+    /// Bytes of the stripe's part of the value before a data cell.
+    #[must_use]
+    pub fn offset(&self, at: CellAt) -> u64 {
+        let (row, role) = (u64::from(at.row), u64::from(at.role));
+        let before = match self.layout {
+            ObjectLayout::Spread => row * u64::from(self.k) + role,
+            ObjectLayout::Wide | ObjectLayout::Copy => role * u64::from(self.rows) + row,
+        };
+        before * u64::from(self.cell_len)
+    }
+
+    /// How many bytes of the value are in a data cell; the rest of it is zero.
+    #[must_use]
+    pub fn filled(&self, at: CellAt) -> u32 {
+        self.len.saturating_sub(self.offset(at)).min(u64::from(self.cell_len)) as u32
+    }
+
+    /// Whether a role keeps a copy of all data cells, in the order of their bytes. The first ones are its chunk of the code.
+    #[must_use]
+    pub fn has_copy(&self, role: u8) -> bool {
+        self.layout == ObjectLayout::Copy && role == 0
+    }
+
+    /// How many cells a role keeps.
+    #[must_use]
+    pub fn cells_of(&self, role: u8) -> u32 {
+        if self.has_copy(role) { self.data_cells() } else { self.rows }
+    }
+
+    /// Bytes that a role keeps.
+    #[must_use]
+    pub fn len_of(&self, role: u8) -> u64 {
+        u64::from(self.cells_of(role)) * u64::from(self.cell_len)
+    }
+
+    /// Which cell of the code the `nth` one is that a role keeps.
+    #[must_use]
+    pub fn kept_cell(&self, role: u8, nth: u32) -> CellAt {
+        if self.has_copy(role) { self.data_cell(nth) } else { CellAt { row: nth, role } }
+    }
+
+    /// Which one of the copy's cells a data cell is.
+    #[must_use]
+    pub fn cell_in_copy(&self, at: CellAt) -> u32 {
+        u32::from(at.role) * self.rows + at.row
+    }
+
+    /// The cells that a reader of the bytes from `start` on, counted from the stripe's first one, takes at once: of one row, as
+    /// far as they follow each other, and none that begins at `end` or behind it. None behind the stripe's end.
+    #[must_use]
+    pub fn run(&self, start: u64, end: u64) -> Option<Run> {
+        let end = end.min(self.len);
+        let nth = u32::try_from(start / u64::from(self.cell_len.max(1))).ok()?;
+        if start >= end {
+            return None;
+        }
+        let CellAt { row, role: first } = self.data_cell(nth);
+        let cells = (end - self.offset(CellAt { row, role: first })).div_ceil(u64::from(self.cell_len));
+        let most = match self.layout {
+            ObjectLayout::Spread => self.k - first,
+            ObjectLayout::Wide | ObjectLayout::Copy => 1,
+        };
+        Some(Run { row, first, count: cells.min(u64::from(most)) as u8 })
+    }
+}
+
+impl Run {
+    /// The first of its cells.
+    #[must_use]
+    pub fn start(&self) -> CellAt {
+        CellAt { row: self.row, role: self.first }
+    }
+
+    /// The roles whose cells they are.
+    #[must_use]
+    pub fn roles(&self) -> std::ops::Range<usize> {
+        usize::from(self.first)..usize::from(self.first) + usize::from(self.count)
     }
 }
 
@@ -157,23 +291,12 @@ pub struct Descriptor {
     pub id: ObjectId,
     /// How its bytes are dealt.
     pub geometry: Geometry,
-    /// By which rule.
-    pub layout: ObjectLayout,
     /// Stripe `s` lies in the group at `s` modulo their count; at most [`MAX_OBJECT_GROUPS`].
     pub groups: Vec<GroupId>,
     /// Stripes that lie elsewhere, ascending and apart; at most [`MAX_EXCEPTIONS`].
     pub exceptions: Vec<Exception>,
     /// CRC32C of the whole value.
     pub checksum: u32,
-}
-
-/// A rule by which bytes are dealt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ObjectLayout {
-    /// Cells are dealt round the data roles.
-    #[default]
-    Spread,
 }
 
 /// Stripes that lie in another group than the list says.
@@ -270,7 +393,7 @@ mod tests {
     }
 
     fn geometry(len: u64, chunk_len: u32, k: u8) -> Geometry {
-        Geometry { len, chunk_len, k }
+        Geometry { len, chunk_len, k, layout: ObjectLayout::Spread }
     }
 
     #[test]
@@ -310,8 +433,7 @@ mod tests {
         let exceptions = vec![Exception { first: 1, count: 2, group: GroupId(9) }];
         let groups = vec![GroupId(5), GroupId(6)];
         let geometry = geometry(5 << 16, 1 << 16, 1);
-        let layout = ObjectLayout::Spread;
-        let descriptor = Descriptor { id: id(), geometry, layout, groups, exceptions, checksum: 0 };
+        let descriptor = Descriptor { id: id(), geometry, groups, exceptions, checksum: 0 };
         assert!(descriptor.is_possible());
         let of: Vec<u32> = (0..5).filter_map(|stripe| descriptor.group_of(stripe)).map(|g| g.0).collect();
         assert_eq!(of, [5, 9, 9, 6, 5]);
@@ -320,14 +442,8 @@ mod tests {
     #[test]
     fn exceptions_beyond_the_end_or_over_each_other_cannot_be() {
         let geometry = geometry(5 << 16, 1 << 16, 1);
-        let with = |exceptions| Descriptor {
-            id: id(),
-            geometry,
-            layout: ObjectLayout::Spread,
-            groups: vec![GroupId(5)],
-            exceptions,
-            checksum: 0,
-        };
+        let with =
+            |exceptions| Descriptor { id: id(), geometry, groups: vec![GroupId(5)], exceptions, checksum: 0 };
         let range = |first, count| Exception { first, count, group: GroupId(1) };
         assert!(with(vec![range(0, 5)]).is_possible());
         assert!(!with(vec![range(0, 6)]).is_possible());
@@ -348,21 +464,95 @@ mod tests {
         assert!(!Exception::strand(&all, 9, GroupId(2)), "where it lies no exception says");
     }
 
+    #[test]
+    fn a_wide_role_keeps_a_range_that_ends_where_the_next_one_s_begins() {
+        let wide = Geometry { layout: ObjectLayout::Wide, ..geometry(10 << 20, 1 << 20, 3) };
+        let stripe = wide.stripe(1).unwrap();
+        for role in 0..3 {
+            let at = CellAt { row: 0, role };
+            assert_eq!((stripe.offset(at), stripe.filled(at)), (u64::from(role) << 20, 65_536));
+        }
+        // The last one is shorter, and so are its ranges.
+        let last = wide.stripe(3).unwrap();
+        assert_eq!((last.len, last.rows, last.cell_len), (1 << 20, 6, 58_304));
+        assert_eq!(last.offset(CellAt { row: 0, role: 2 }), 2 * 6 * 58_304);
+        assert!(last.filled(CellAt { row: 5, role: 2 }) < 58_304);
+    }
+
+    #[test]
+    fn a_run_has_no_cell_that_is_not_wanted() {
+        let spread = geometry(10 << 20, 1 << 20, 3).stripe(0).unwrap();
+        let run = |start, end| spread.run(start, end).map(|run| (run.row, run.first, run.count));
+        assert_eq!(run(0, u64::MAX), Some((0, 0, 3)));
+        assert_eq!(run(65_536, 2 * 65_536), Some((0, 1, 1)));
+        assert_eq!(run(4 * 65_536 + 5, u64::MAX), Some((1, 1, 2)));
+        assert_eq!(run(3 << 20, u64::MAX), None);
+        let wide = Stripe { layout: ObjectLayout::Wide, ..spread };
+        let run = |start, end| wide.run(start, end).map(|run| (run.row, run.first, run.count));
+        assert_eq!(run(0, u64::MAX), Some((0, 0, 1)));
+        assert_eq!(run((1 << 20) + 65_536, u64::MAX), Some((1, 1, 1)));
+    }
+
+    #[test]
+    fn a_copy_begins_with_its_own_chunk_of_the_code_and_is_the_value() {
+        let geometry = Geometry { layout: ObjectLayout::Copy, ..geometry(1_000_000, 1 << 20, 3) };
+        let stripe = geometry.stripe(0).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|role| stripe.cells_of(role)), [18, 6, 6, 6]);
+        assert_eq!(stripe.kept_cell(0, 5), CellAt { row: 5, role: 0 });
+        assert_eq!(stripe.kept_cell(0, 6), CellAt { row: 0, role: 1 });
+        assert_eq!(stripe.kept_cell(1, 5), CellAt { row: 5, role: 1 });
+        for nth in 0..stripe.data_cells() {
+            let at = stripe.kept_cell(0, nth);
+            assert_eq!((stripe.cell_in_copy(at), stripe.offset(at)), (nth, u64::from(nth) * 55_616));
+        }
+    }
+
+    fn layout() -> impl Strategy<Value = ObjectLayout> {
+        prop_oneof![Just(ObjectLayout::Spread), Just(ObjectLayout::Wide), Just(ObjectLayout::Copy)]
+    }
+
     proptest! {
         #[test]
-        fn every_byte_has_one_cell(len in 1u64..20_000_000, chunks in 1u32..5, k in 1u8..13) {
-            let geometry = geometry(len, chunks * MAX_CELL_BYTES, k);
+        fn every_byte_has_one_cell(
+            len in 1u64..20_000_000,
+            chunks in 1u32..5,
+            k in 1u8..13,
+            layout in layout(),
+        ) {
+            let geometry = Geometry { layout, ..geometry(len, chunks * MAX_CELL_BYTES, k) };
             let mut at = 0;
             for stripe in geometry.stripes() {
                 prop_assert_eq!(stripe.start, at);
                 prop_assert!(stripe.cell_len <= MAX_CELL_BYTES && stripe.cell_len.is_multiple_of(CELL_ALIGNMENT));
                 prop_assert!(stripe.chunk_len() <= u64::from(geometry.chunk_len));
-                let cells = (0..stripe.rows).flat_map(|row| (0..k).map(move |role| (row, role)));
-                let filled: u64 = cells.map(|(row, role)| u64::from(stripe.filled(k, row, role))).sum();
+                let mut filled = 0;
+                for cell in (0..stripe.data_cells()).map(|nth| stripe.data_cell(nth)) {
+                    prop_assert!(stripe.offset(cell) == filled || stripe.filled(cell) == 0);
+                    filled += u64::from(stripe.filled(cell));
+                }
                 prop_assert_eq!(filled, stripe.len);
                 at += stripe.len;
             }
             prop_assert_eq!(at, len);
+        }
+
+        #[test]
+        fn runs_follow_each_other_through_a_range(
+            len in 1u64..2_000_000,
+            k in 1u8..13,
+            layout in layout(),
+            (start, end) in (0u64..2_000_000, 0u64..2_000_000),
+        ) {
+            let stripe = Geometry { layout, ..geometry(len, 4 * MAX_CELL_BYTES, k) }.stripe(0).unwrap();
+            let (mut at, end) = (start, end.min(stripe.len));
+            while let Some(run) = stripe.run(at, end) {
+                let begins = stripe.offset(run.start());
+                let roles = run.roles().map(|role| CellAt { row: run.row, role: role as u8 });
+                let next = begins + roles.map(|cell| u64::from(stripe.filled(cell))).sum::<u64>();
+                prop_assert!(begins <= at && at < next && next < end + u64::from(stripe.cell_len));
+                at = next;
+            }
+            prop_assert!(at >= end);
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::MAX_CELL_BYTES;
+use crate::{MAX_CELL_BYTES, ObjectLayout};
 
 /// No value that is longer than this lies whole at one member.
 pub const MAX_STRIPED_ABOVE: u32 = 1 << 20;
@@ -22,6 +22,9 @@ pub struct ObjectPolicy {
     /// Longest chunk in bytes: a multiple of [`MAX_CELL_BYTES`], at most [`MAX_CHUNK_BYTES`].
     #[serde(default = "default_chunk_bytes")]
     pub chunk_bytes: u32,
+    /// By which rule their bytes are dealt.
+    #[serde(default)]
+    pub layout: ObjectLayout,
 }
 
 const fn default_chunk_bytes() -> u32 {
@@ -30,7 +33,8 @@ const fn default_chunk_bytes() -> u32 {
 
 impl Default for ObjectPolicy {
     fn default() -> Self {
-        Self { striped_above: Some(MAX_STRIPED_ABOVE), chunk_bytes: default_chunk_bytes() }
+        let (chunk_bytes, layout) = (default_chunk_bytes(), ObjectLayout::default());
+        Self { striped_above: Some(MAX_STRIPED_ABOVE), chunk_bytes, layout }
     }
 }
 
@@ -106,6 +110,10 @@ mod tests {
             assert!(matches!(set(change), Err(BadCatalog::Objects { .. })), "{change:?}");
         }
         let objects = set(striped(Striped::Never)).unwrap().namespaces[0].policy.objects;
-        assert_eq!(objects, ObjectPolicy { striped_above: None, chunk_bytes: 1 << 26 });
+        let layout = ObjectLayout::Spread;
+        assert_eq!(objects, ObjectPolicy { striped_above: None, chunk_bytes: 1 << 26, layout });
+        let wide = PolicyChange { layout: Some(ObjectLayout::Wide), ..PolicyChange::default() };
+        let objects = set(wide).unwrap().namespaces[0].policy.objects;
+        assert_eq!((objects.layout, objects.chunk_bytes), (ObjectLayout::Wide, 1 << 26));
     }
 }

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use server::NamespaceStatus;
 use types::{
-    Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, ObjectPolicy, Policy,
-    PolicyChange, Striped,
+    Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, ObjectLayout, ObjectPolicy,
+    Policy, PolicyChange, Striped,
 };
 
 use super::{Target, ask};
@@ -96,6 +96,9 @@ struct PolicyArgs {
     /// Longest chunk of such a value: a multiple of 64KiB, up to 64MiB
     #[arg(long, value_name = "SIZE", value_parser = chunk)]
     chunk: Option<u32>,
+    /// How the bytes of values in chunks that are written from now on are dealt to nodes
+    #[arg(long, value_enum)]
+    layout: Option<Layout>,
 }
 
 /// From which length on values are cut.
@@ -135,6 +138,17 @@ enum Evict {
     No,
 }
 
+/// How bytes are dealt.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Layout {
+    /// In cells of 64 KiB, round all data nodes: the quickest to read and write
+    Spread,
+    /// Each data node keeps one range of a stripe, as long as a chunk: for tasks that run beside their data
+    Wide,
+    /// One node keeps a copy of a stripe, the others a chunk of the code each: reads ask one node; more memory
+    Copy,
+}
+
 /// What becomes of lost keys.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OnLoss {
@@ -163,6 +177,11 @@ impl PolicyArgs {
             OnLoss::Error => NamespaceLossPolicy::Error,
             OnLoss::Empty => NamespaceLossPolicy::Empty,
         });
+        let layout = self.layout.map(|layout| match layout {
+            Layout::Spread => ObjectLayout::Spread,
+            Layout::Wide => ObjectLayout::Wide,
+            Layout::Copy => ObjectLayout::Copy,
+        });
         Ok(PolicyChange {
             evict,
             on_loss,
@@ -170,6 +189,7 @@ impl PolicyArgs {
             quota_bytes: self.quota.map(|Size(bytes)| bytes),
             striped: self.striped_above,
             chunk_bytes: self.chunk,
+            layout,
         })
     }
 }
@@ -283,6 +303,7 @@ fn table(lines: &[Line<'_>]) -> String {
         "default ttl",
         "striped above",
         "chunk",
+        "layout",
         "lost slots",
     ]);
     for Line { namespace, pool_name, items, bytes, chunk_bytes } in lines {
@@ -315,6 +336,7 @@ fn table(lines: &[Line<'_>]) -> String {
                 .striped_above
                 .map_or("never".to_owned(), |bytes| Size(bytes.into()).to_string()),
             Size(objects.chunk_bytes.into()).to_string(),
+            objects.layout.name().to_owned(),
             lost.to_string(),
         ]);
     }
@@ -356,10 +378,12 @@ mod tests {
             default_ttl: None,
             striped_above: None,
             chunk: Some(1 << 17),
+            layout: Some(Layout::Wide),
         };
         let change = args.change().unwrap();
         let before = Policy { default_ttl_seconds: 7, evict: EvictPolicy::Keep, ..Policy::default() };
-        let objects = ObjectPolicy { chunk_bytes: 1 << 17, ..before.objects };
+        let layout = ObjectLayout::Wide;
+        let objects = ObjectPolicy { chunk_bytes: 1 << 17, layout, ..before.objects };
         assert_eq!(change.of(before), Policy { quota_bytes: 5, objects, ..before });
         let ages = PolicyArgs { default_ttl: Some(Duration::from_secs(1 << 40)), ..args };
         assert!(ages.change().is_err());

@@ -7,13 +7,18 @@ use std::time::Duration;
 use client::reply::Reply;
 use client::{Client, ClientError, Connection, FailureCode, Location};
 use cluster::Codes;
+use gestalt::Located;
 use serde::Serialize;
 use types::{ClusterMap, GroupId, NodeId, Profile};
 
+use super::way::Way;
 use super::{ATTEMPT, exit_of, not_found};
 use crate::exit::Exit;
 use crate::output::{self, Format, Table};
 use crate::units::Size;
+
+/// Ranges that a table shows.
+const MOST_RANGES: usize = 32;
 
 /// What a node says of an item (`me`), in its words.
 struct Facts(BTreeMap<String, String>);
@@ -51,6 +56,17 @@ struct Place {
     bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<Chunks>,
+    /// Which bytes lie on which node; none where no node speaks the native protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ranges: Option<Vec<ByteRange>>,
+}
+
+/// Bytes of a value that lie on one node.
+#[derive(Serialize)]
+struct ByteRange {
+    start: u64,
+    end: u64,
+    node: Option<u16>,
 }
 
 /// What a value is.
@@ -95,11 +111,12 @@ pub async fn stat(client: &mut Client, key: &str, format: Format, limit: Duratio
 ///
 /// # Errors
 /// `Usage` for a bad key, `Unreachable` if nobody has the map.
-pub async fn locate(client: &mut Client, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
-    let (location, facts) = ask(client, key, limit).await?;
+pub async fn locate(way: &mut Way, key: &str, format: Format, limit: Duration) -> Result<(), Exit> {
+    let (location, facts) = ask(&mut way.memcached, key, limit).await?;
     // The map says where; what a node would say more is left out.
     let facts = facts.ok().flatten();
-    let map = client.map().await.map_err(exit_of)?;
+    let places = way.places(key.as_bytes()).await.ok().flatten();
+    let map = way.memcached.map().await.map_err(exit_of)?;
     let place = Place {
         key: key.to_owned(),
         slot: location.slot.0,
@@ -110,6 +127,7 @@ pub async fn locate(client: &mut Client, key: &str, format: Format, limit: Durat
         layout: facts.as_ref().map(Facts::layout),
         bytes: facts.as_ref().and_then(|facts| facts.number("len")),
         chunks: facts.as_ref().and_then(|facts| facts.chunks(map)),
+        ranges: places.map(|places| places.ranges().map(ByteRange::of).collect()),
     };
     match format {
         Format::Table => output::print(&place.table()),
@@ -238,7 +256,26 @@ impl Place {
             or_dash(self.layout.as_ref()),
             or_dash(self.bytes),
         ]);
-        table.render() + &self.chunks.as_ref().map_or_else(String::new, Chunks::table)
+        let chunks = self.chunks.as_ref().map_or_else(String::new, Chunks::table);
+        table.render() + &chunks + &self.ranges.as_deref().map_or_else(String::new, ByteRange::table)
+    }
+}
+
+impl ByteRange {
+    fn of(located: Located) -> Self {
+        let Located { bytes, node } = located;
+        Self { start: bytes.start, end: bytes.end, node: node.map(|NodeId(number)| number) }
+    }
+
+    /// The first ones: of a long value in cells there are thousands.
+    fn table(all: &[Self]) -> String {
+        let mut table = Table::new(&["bytes from", "up to", "node"]);
+        for Self { start, end, node } in all.iter().take(MOST_RANGES) {
+            table.row(vec![start.to_string(), end.to_string(), or_dash(*node)]);
+        }
+        let more = all.len().saturating_sub(MOST_RANGES);
+        let more = if more > 0 { format!("{more} more: -o json\n") } else { String::new() };
+        format!("\n{}{more}", table.render())
     }
 }
 

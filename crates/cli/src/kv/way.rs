@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::{Client, ClientConfig, ClientError, Deleted, FailureCode, Transferred};
-use gestalt::{Bytes, Code, Error, Options, Store};
+use gestalt::{Bytes, Code, Error, Options, Places, Store};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -65,6 +65,14 @@ impl Way {
                 native.set(key, value, about).await
             }
         }
+    }
+
+    /// Where the bytes of a value lie; none where no node speaks the native protocol.
+    pub(super) async fn places(&mut self, key: &[u8]) -> Result<Option<Places>, ClientError> {
+        let Some(native) = &self.native else { return Ok(None) };
+        check(&mut self.memcached, key).await?;
+        let found = native.client.locate(key.to_vec()).await;
+        found.map(Some).map_err(|error| native.explained(error, Asked::Read))
     }
 
     pub(super) async fn delete(&mut self, key: &[u8]) -> Result<Deleted, ClientError> {

@@ -51,9 +51,10 @@ impl Question {
 
     /// Bytes of all chunks of one role of one group: stripes go round the groups. None if nobody could count them.
     fn chunk_bytes(&self) -> Option<u64> {
-        let (k, chunk_len) = (self.profile.k() as u8, ObjectPolicy::default().chunk_bytes);
+        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = ObjectPolicy::default();
+        let k = self.profile.k() as u8;
         let of_value = |len: u64| {
-            let geometry = Geometry { len, chunk_len, k };
+            let geometry = Geometry { len, chunk_len, k, layout };
             let whole = u64::from(geometry.stripe_count()) - 1;
             let last = geometry.stripe(whole as u32)?.chunk_len();
             Some(whole * u64::from(chunk_len) + last.next_multiple_of(PAGE_BYTES as u64))

@@ -28,8 +28,9 @@ fn start() -> LocalCluster {
     LocalCluster::start(&options).expect("a cluster starts")
 }
 
-fn set_policy(cluster: &LocalCluster, striped_above: &str, chunk: &str) {
-    let args = ["namespace", "set", "default", "--striped-above", striped_above, "--chunk", chunk];
+fn set_policy(cluster: &LocalCluster, striped_above: &str, chunk: &str, layout: &str) {
+    let cut = ["--striped-above", striped_above, "--chunk", chunk, "--layout", layout];
+    let args = [&["namespace", "set", "default"][..], &cut].concat();
     assert_eq!(run(cluster, &args).0, 0);
 }
 
@@ -51,7 +52,7 @@ fn goes_on(recorder: &Recorder, when: &str) {
 #[test]
 fn long_values_are_whole_whatever_becomes_of_the_nodes() {
     let cluster = start();
-    set_policy(&cluster, "64KiB", "1MiB");
+    set_policy(&cluster, "64KiB", "1MiB", "wide");
     let workload = Workload {
         clients: 6,
         native: cluster.all_native().expect("the coordinator says it"),
@@ -64,11 +65,13 @@ fn long_values_are_whole_whatever_becomes_of_the_nodes() {
     };
     let recorder = Recorder::start(&workload, &cluster.all_memcached());
     goes_on(&recorder, "a healthy cluster");
+    set_policy(&cluster, "64KiB", "1MiB", "spread");
+    goes_on(&recorder, "another layout");
     kill_of_whole(&cluster, &[0, 3]);
     goes_on(&recorder, "two nodes are killed at once");
     within("whole again", 2 * PATIENCE, || is_whole(&cluster));
-    // Everything is in chunks from now on, of another length.
-    set_policy(&cluster, "always", "64KiB");
+    // Everything is in chunks from now on, of another length, and with a copy.
+    set_policy(&cluster, "always", "64KiB", "copy");
     assert!(recorder.flusher().flush(PATIENCE), "flushed");
     cluster.signal(1, Signal::SIGSTOP);
     sleep(2 * LEASE);

@@ -7,7 +7,7 @@ use super::failure::FailureCode;
 use super::lines::{self, Line};
 use super::style::{MetaStyle, MetaVerb, ReplyStyle, WithCas};
 use types::op::{Failure, ItemView, Outcome};
-use types::{Descriptor, Geometry, ObjectLayout};
+use types::{Descriptor, Geometry};
 
 /// Ends the answer to get, gets, gat, gats and stats.
 pub const END: Line = b"END\r\n";
@@ -309,9 +309,9 @@ fn write_debug(style: &MetaStyle, key: &[u8], item: &ItemView, out: &mut Vec<u8>
 
 /// What memcached has no words for: how a value in chunks lies. Stripe `s` is in the group at `s` modulo their count.
 fn write_descriptor(descriptor: &Descriptor, out: &mut Vec<u8>) {
-    let Geometry { len, chunk_len, k } = descriptor.geometry;
-    let ObjectLayout::Spread = descriptor.layout;
-    out.extend_from_slice(b" layout=spread");
+    let Geometry { len, chunk_len, k, layout } = descriptor.geometry;
+    out.extend_from_slice(b" layout=");
+    out.extend_from_slice(layout.name().as_bytes());
     let stripes = u64::from(descriptor.geometry.stripe_count());
     let known: [(&[u8], u64); 4] =
         [(b" len=", len), (b" stripes=", stripes), (b" chunk=", chunk_len.into()), (b" k=", k.into())];

@@ -31,9 +31,9 @@ fn streamed(text: &str) -> Streamed<ReplyStyle> {
 fn object() -> ItemView {
     let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
     let id = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
-    let geometry = Geometry { len: 300, chunk_len: 1 << 16, k: 3 };
-    let (layout, groups) = (ObjectLayout::Spread, vec![GroupId(0)]);
-    let descriptor = Descriptor { id, geometry, layout, groups, exceptions: vec![], checksum: 0 };
+    let geometry = Geometry { len: 300, chunk_len: 1 << 16, k: 3, layout: ObjectLayout::Spread };
+    let groups = vec![GroupId(0)];
+    let descriptor = Descriptor { id, geometry, groups, exceptions: vec![], checksum: 0 };
     let object = Some(Box::new(Object { descriptor, pin: Some(1) }));
     ItemView { value_len: 300, flags: 9, version: 77, object, ..ItemView::default() }
 }

@@ -38,7 +38,7 @@ impl Arriving {
         if put.row == 0 {
             self.make_place();
             let stripe = put.geometry.stripe(put.chunk.stripe).ok_or(Refusal::Gap)?;
-            let builder = ChunkBuilder::new(pages, stripe.cell_len, stripe.rows);
+            let builder = ChunkBuilder::new(pages, stripe.cell_len, stripe.cells_of(put.member.role.0));
             self.chunks.insert(key, ArrivingChunk { put: without_bytes(&put), builder, known, moved: now });
         }
         let arriving = self.chunks.get_mut(&key).ok_or(Refusal::Gap)?;

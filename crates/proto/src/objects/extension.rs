@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use types::op::{Bump, Failure, Get, ItemView, Object, Op, Outcome, Request, Store, StoreMode, is_too_large};
-use types::{KeyHash, MemberId, Time};
+use types::{KeyHash, MemberId, ObjectPolicy, Time};
 
 use super::names::{Client, ExtensionId, GatherId, OwnerRequest, StreamId, Told, UploadId};
 use super::scope::Scope;
@@ -244,9 +244,9 @@ impl Transfers {
         let piece = store.value.clone();
         let mode = store.mode;
         let store = Store { value: Bytes::new(), compare: Some(view.version), ..store };
-        let chunk_len = scope.chunk_len(key.namespace());
+        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = scope.object_policy(key.namespace());
         let once = one.pending.request.once.as_deref().copied();
-        let new = NewUpload { key: key.clone(), store, len, chunk_len, once };
+        let new = NewUpload { key: key.clone(), store, len, chunk_len, layout, once };
         let begun = match refused {
             Some(outcome) => Err(outcome),
             None => {

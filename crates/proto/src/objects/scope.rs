@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Protection;
 use codec::Coder;
 use store::Share;
-use types::{ClusterMap, GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId, Profile};
+use types::{ClusterMap, GroupId, GroupView, HostId, MemberId, NamespaceId, NodeId, ObjectPolicy, Profile};
 use wire::graph::GraphMessage;
 use wire::object::ObjectMessage;
 
@@ -120,10 +120,10 @@ impl Scope<'_> {
         self.rules().objects().evicts(may)
     }
 
-    /// Longest chunk of values of `namespace` in bytes.
-    pub(super) fn chunk_len(&self, namespace: NamespaceId) -> u32 {
+    /// How values of `namespace` are cut.
+    pub(super) fn object_policy(&self, namespace: NamespaceId) -> ObjectPolicy {
         let known = self.views.map().and_then(|map| map.catalog.namespace(namespace));
-        known.map(|known| known.policy.objects).unwrap_or_default().chunk_bytes
+        known.map(|known| known.policy.objects).unwrap_or_default()
     }
 
     /// Something for the coordinator to know.

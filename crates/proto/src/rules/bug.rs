@@ -141,6 +141,10 @@ pub enum Bug {
     OldNameCommitted,
     /// A holder says that it has given a chunk another name, though it does not have it.
     UnseenRenamed,
+    /// The last cell of a chunk goes before the checksums of all chunks of its stripe are known.
+    LastCellGoesAhead,
+    /// A whole copy that is got anew is its first part over and over.
+    CopyOfOnePart,
     /// A scrub compares chunks with their checksums alone.
     ScrubOfChecksumsOnly,
     /// An owner answers about ids of a later term, and holders believe an owner of an earlier one.
@@ -159,7 +163,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 76] = [
+    pub const ALL: [Self; 78] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -229,6 +233,8 @@ impl Bug {
         Self::ExceptionUnnamed,
         Self::OldNameCommitted,
         Self::UnseenRenamed,
+        Self::LastCellGoesAhead,
+        Self::CopyOfOnePart,
         Self::ScrubOfChecksumsOnly,
         Self::DeposedOwnerAnswers,
         Self::FilledOfAnySince,

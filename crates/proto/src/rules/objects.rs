@@ -128,6 +128,16 @@ impl ObjectRules {
         self.0.prevent(Bug::UnseenRenamed)
     }
 
+    /// The last cell of a chunk has the checksums of all chunks of its stripe with it, and waits until they are known.
+    pub(crate) fn last_cells_wait(self) -> bool {
+        self.0.prevent(Bug::LastCellGoesAhead)
+    }
+
+    /// A whole copy has as many parts as there are data chunks; `before` are those that are there already.
+    pub(crate) fn part_of_copy(self, before: u8) -> u8 {
+        if self.0.prevent(Bug::CopyOfOnePart) { before } else { 0 }
+    }
+
     /// A chunk that a fill brings counted elsewhere before, and no quota keeps it out.
     pub(crate) fn fills_pass_quotas(self) -> bool {
         self.0.prevent(Bug::FillKeptToQuota)

@@ -6,6 +6,7 @@ mod allocations;
 mod clocks;
 mod graphs;
 mod impossible;
+mod layouts;
 mod lessons;
 mod objects;
 mod paced;
@@ -38,6 +39,8 @@ struct Cluster {
     /// What has come of values that are read in parts, and whether that is all.
     parts: BTreeMap<Token, (Vec<u8>, bool)>,
     next_token: u64,
+    /// How bytes of values in chunks are dealt.
+    layout: types::ObjectLayout,
     /// Falsifies the first message that it is about.
     lie: Option<Lie>,
     /// What came of it.
@@ -126,6 +129,7 @@ impl Cluster {
             answers: BTreeMap::new(),
             parts: BTreeMap::new(),
             next_token: 0,
+            layout: types::ObjectLayout::Spread,
             lie: None,
             verdict: None,
         };

@@ -63,7 +63,8 @@ impl Cluster {
         once: Option<Once>,
     ) -> (Token, UploadId) {
         let store = store(mode);
-        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len, once };
+        let layout = self.layout;
+        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len, layout, once };
         let (token, upload) = self.try_begin_upload(node, new);
         (token, upload.unwrap())
     }
@@ -78,7 +79,14 @@ impl Cluster {
     /// Begins a value of so many bytes and lets it be. Why it cannot begin, if it cannot.
     pub(super) fn refusal_of(&mut self, node: u16, key: &str, len: usize) -> Option<Failure> {
         let store = store(StoreMode::Set);
-        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len: CHUNK_LEN, once: None };
+        let new = NewUpload {
+            key: key_of(key),
+            store,
+            len: len as u64,
+            chunk_len: CHUNK_LEN,
+            layout: self.layout,
+            once: None,
+        };
         let (_, begun) = self.try_begin_upload(node, new);
         let now = self.clocks(NodeId(node));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
@@ -145,6 +153,17 @@ impl Cluster {
     /// Reads all of a value, or why it cannot be read.
     pub(super) fn read(&mut self, node: u16, key: &str) -> Result<Vec<u8>, Outcome> {
         let (token, gather) = self.begin_gather(node, key, 0..u64::MAX);
+        self.read_on(node, token, gather)
+    }
+
+    /// Reads a part of a value.
+    pub(super) fn read_part(
+        &mut self,
+        node: u16,
+        key: &str,
+        range: std::ops::Range<u64>,
+    ) -> Result<Vec<u8>, Outcome> {
+        let (token, gather) = self.begin_gather(node, key, range);
         self.read_on(node, token, gather)
     }
 
@@ -229,8 +248,7 @@ fn ranges_touch_what_they_need() {
     let value = noise(3, 1_000_000);
     cluster.put(0, "key", &value).unwrap();
     for range in [0..1, 0..1_000_000, 65_535..65_537, 999_999..1_000_000, 300_000..700_001] {
-        let (token, gather) = cluster.begin_gather(2, "key", range.clone());
-        let part = cluster.read_on(2, token, gather).unwrap();
+        let part = cluster.read_part(2, "key", range.clone()).unwrap();
         assert!(part == value[range.start as usize..range.end as usize], "{range:?}");
     }
 }

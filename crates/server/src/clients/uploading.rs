@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use faces::{Face, Line, Streamed};
 use proto::{NewUpload, Now, Place};
+use types::ObjectPolicy;
 use types::op::{Failure, Key, Op, Outcome, Store};
 
 use crate::clients::commands::{Turn, Work};
@@ -63,8 +64,8 @@ impl Connection {
         place: Place,
         (key, store): (Key, Store),
     ) -> Option<News> {
-        let chunk_len = worker.object_policy(key.namespace()).chunk_bytes;
-        let new = NewUpload { key, store, len: upload.left, chunk_len, once: None };
+        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = worker.object_policy(key.namespace());
+        let new = NewUpload { key, store, len: upload.left, chunk_len, layout, once: None };
         let asker = self.stream_asker(worker, upload.slot);
         worker.order(now, upload.shard, asker, Order::Upload(place, Box::new(new)))
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod basics;
+mod beside;
 mod cluster_life;
 mod coding;
 mod coordinator_restarts;

@@ -97,7 +97,7 @@ pub fn expect_get(client: &mut Client, key: &str, value: &[u8]) {
 }
 
 /// Sum over the nodes of what their pages say.
-fn metric(cluster: &Cluster, name: &str) -> u64 {
+pub fn metric(cluster: &Cluster, name: &str) -> u64 {
     let of = |page: String| -> u64 {
         let lines = page.lines().filter_map(|line| line.strip_prefix(&format!("{name} ")));
         lines.map(|value| value.parse::<f64>().expect("a number") as u64).sum()

@@ -157,13 +157,19 @@ pub(super) fn assemble(
         let view = descriptor.group_of(stripe.index).and_then(|group| map.group(group));
         let view = view.ok_or_else(|| format!("stripe {} is in no group", stripe.index))?;
         let mut chunks = whole_chunks(nodes, view, chunk);
+        let copy = chunks.get(&0).filter(|_| stripe.has_copy(0)).cloned();
+        // What is coded of a copy is its first part.
+        chunks.values_mut().for_each(|bytes| bytes.truncate(stripe.chunk_len() as usize));
         leave_out(&mut chunks, code, rng);
         let data =
             decoded(code, &chunks).ok_or_else(|| format!("{} chunks of {chunk} are left", chunks.len()))?;
-        for (row, role) in (0..stripe.rows).flat_map(|row| (0..code.k()).map(move |role| (row, role))) {
-            let at = row as usize * stripe.cell_len as usize;
-            let filled = stripe.filled(descriptor.geometry.k, row, role as u8) as usize;
-            value.extend_from_slice(&data[role][at..at + filled]);
+        for cell in (0..stripe.data_cells()).map(|nth| stripe.data_cell(nth)) {
+            let at = cell.row as usize * stripe.cell_len as usize;
+            let filled = stripe.filled(cell) as usize;
+            value.extend_from_slice(&data[usize::from(cell.role)][at..at + filled]);
+        }
+        if copy.is_some_and(|copy| copy[..stripe.len as usize] != value[stripe.start as usize..]) {
+            return Err(format!("the copy of {chunk} is not what its chunks are"));
         }
     }
     Ok(value)

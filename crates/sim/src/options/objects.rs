@@ -3,9 +3,13 @@
 use graph::{Execution, Scheme};
 use proto::GraphSettings;
 use rng::Rng;
-use types::{EXTENT_BYTES, MAX_CELL_BYTES};
+use types::{EXTENT_BYTES, MAX_CELL_BYTES, ObjectLayout};
 
 use super::{Focus, Memory, Options};
+
+/// Layouts of values in chunks, by turns.
+const LAYOUTS: [ObjectLayout; 4] =
+    [ObjectLayout::Spread, ObjectLayout::Wide, ObjectLayout::Spread, ObjectLayout::Copy];
 
 /// Which values lie in chunks, and how their clients behave.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +18,8 @@ pub struct Objects {
     pub above: usize,
     /// Longest chunk in bytes.
     pub chunk_len: u32,
+    /// By which rule their bytes are dealt.
+    pub layout: ObjectLayout,
     /// Longest pause between two pieces that a client sends or takes.
     pub pause_us: u64,
     /// Percent of pieces before which a client leaves.
@@ -31,6 +37,8 @@ impl Options {
         self.objects = Some(Objects {
             above: rng.pick(&[24, 24, 100, 1_000]),
             chunk_len: MAX_CELL_BYTES * rng.pick(&[1, 1, 2, 4]),
+            // By the seed alone, so that all else is drawn as it was.
+            layout: LAYOUTS[(self.seed / 5 % LAYOUTS.len() as u64) as usize],
             pause_us: rng.pick(&[0, 200, lease_us / 50, lease_us / 4]),
             leave_percent: rng.pick(&[0, 0, 1, 10]),
         });

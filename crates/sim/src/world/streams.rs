@@ -10,6 +10,7 @@ use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want}
 
 use super::World;
 use crate::cluster::process::{Life, Submission};
+use crate::options::Objects;
 use crate::stage::queue::Event;
 
 /// The streams of all nodes, by the calls that they serve.
@@ -63,8 +64,8 @@ impl World {
         let mut begun = None;
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = machine.locate(&key);
-            let (len, chunk_len) = (value.len() as u64, objects.chunk_len);
-            let new = NewUpload { key, store, len, chunk_len, once };
+            let (len, Objects { chunk_len, layout, .. }) = (value.len() as u64, objects);
+            let new = NewUpload { key, store, len, chunk_len, layout, once };
             begun = Some(machine.streams(now).begin_upload(token, place, new));
         });
         match begun {

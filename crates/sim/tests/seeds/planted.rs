@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto::{Bug, Rules};
 use sim::{FaultKind, Focus, Options, Report, run};
+use types::ObjectLayout;
 
 /// Where each bug shows, and in how many seeds it must.
 fn hunting_ground(bug: Bug) -> (Focus, u64) {
@@ -59,6 +60,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::ExceptionUnnamed
         | Bug::OldNameCommitted
         | Bug::UnseenRenamed
+        | Bug::LastCellGoesAhead
+        | Bug::CopyOfOnePart
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
@@ -81,6 +84,14 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     if !matches!(focus, Focus::Objects | Focus::Graphs) {
         // What a client waits for longest would hide what is rare.
         options.objects = None;
+    }
+    let only = match bug {
+        Bug::LastCellGoesAhead => Some(ObjectLayout::Wide),
+        Bug::CopyOfOnePart => Some(ObjectLayout::Copy),
+        _ => None,
+    };
+    if let (Some(layout), Some(objects)) = (only, &mut options.objects) {
+        objects.layout = layout;
     }
     if bug == Bug::ServeBeforeLeaseEnds {
         let lease_us = options.timing.node_lease_us;
@@ -277,6 +288,8 @@ planted! {
     a_stripe_whose_descriptor_does_not_say_where_it_went_is_found: ExceptionUnnamed;
     a_stripe_that_is_left_under_an_old_name_is_found: OldNameCommitted;
     a_chunk_that_is_named_anew_and_is_not_there_is_found: UnseenRenamed;
+    a_last_cell_that_goes_before_all_checksums_are_known_is_found: LastCellGoesAhead;
+    a_copy_that_is_made_of_one_part_is_found: CopyOfOnePart;
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;

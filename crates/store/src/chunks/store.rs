@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use types::{ChunkId, NamespaceId, ObjectId, PAGE_BYTES, Profile, RoleIndex, UnixSeconds};
+use types::{
+    ChunkId, Geometry, NamespaceId, ObjectId, PAGE_BYTES, Profile, RoleIndex, UnixSeconds, checksum_combine,
+};
 
 use super::builder::ChunkBuilder;
 use super::charges::Charges;
@@ -134,7 +136,7 @@ impl ChunkStore {
     /// What becomes of a chunk that is not new; none if it is.
     fn known_as(&self, id: ChunkId, header: &ChunkHeader, chunk: &Chunk) -> Option<Inserted> {
         debug_assert!(chunk.pool().is_same(&self.pages), "the chunk lies in another pool");
-        if header.trailer.get(usize::from(self.role.0)) != Some(&chunk.checksum()) {
+        if !is_as_named(self.role, id, (header.geometry, &header.trailer[..]), chunk) {
             return Some(Inserted::Wrong);
         }
         let is_equal = self.entries.get(&id)?.chunk().is_equal(chunk);
@@ -340,6 +342,22 @@ impl ChunkStore {
             }
         }
     }
+}
+
+/// Whether it is what a stripe's trailer says that this role keeps. Of a whole copy all parts but the first are chunks of other roles.
+fn is_as_named(role: RoleIndex, id: ChunkId, (geometry, trailer): (Geometry, &[u32]), chunk: &Chunk) -> bool {
+    if trailer.get(usize::from(role.0)) != Some(&chunk.checksum()) {
+        return false;
+    }
+    let copied = geometry.stripe(id.stripe).filter(|stripe| stripe.has_copy(role.0));
+    copied.is_none_or(|stripe| {
+        let cell_len = stripe.cell_len as usize;
+        let sum = |cells: &[u32]| cells.iter().fold(0, |sum, cell| checksum_combine(sum, *cell, cell_len));
+        let parts = chunk.cell_checksums().chunks(stripe.rows as usize);
+        let named = trailer.iter().take(usize::from(stripe.k));
+        parts.len() == usize::from(stripe.k)
+            && parts.zip(named).skip(1).all(|(part, named)| sum(part) == *named)
+    })
 }
 
 /// A copy with one byte changed, under the checksums of the original.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use types::{
     ChunkId, EXTENT_BYTES, Geometry, GroupId, KeyHash, MAX_CELL_BYTES, MemberId, NamespaceId, ObjectId,
-    PAGE_BYTES, RoleIndex, Term, Time, UnixSeconds, checksum,
+    ObjectLayout, PAGE_BYTES, RoleIndex, Term, Time, UnixSeconds, checksum,
 };
 
 use super::*;
@@ -65,7 +65,7 @@ fn id(number: u64, stripe: u32) -> ChunkId {
 fn header(at: u32, chunk: &Chunk) -> ChunkHeader {
     ChunkHeader {
         key_hash: KeyHash(7),
-        geometry: Geometry { len: 1 << 20, chunk_len: 1 << 20, k: 3 },
+        geometry: Geometry { len: 1 << 20, chunk_len: 1 << 20, k: 3, layout: ObjectLayout::Spread },
         trailer: Checksums::from_slice(&[1, chunk.checksum(), 3, 4, 5]),
         received_at: Time(5),
         last_access: UnixSeconds(at),

@@ -14,8 +14,8 @@ wire_struct!(Pool { id, name, profile, first_group, groups, slot_bits });
 wire_struct!(PoolSlots { pool, slots });
 wire_struct!(Namespace { id, name, pool, policy, lost });
 wire_struct!(Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects });
-wire_struct!(ObjectPolicy { striped_above, chunk_bytes });
-wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes });
+wire_struct!(ObjectPolicy { striped_above, chunk_bytes, layout });
+wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes, layout });
 wire_struct!(Catalog { next_pool, next_namespace, next_group, pools, namespaces } checked |catalog: &Self| {
     catalog.check().map_err(|why| BadBody::Catalog(Box::new(why)))
 });

@@ -38,10 +38,10 @@ wire_choice!(ObjectMessage {
 wire_struct!(MemberId { group, role });
 wire_struct!(ObjectId { owner, term, number, salt, namespace });
 wire_struct!(ChunkId { object, stripe });
-wire_struct!(Geometry { len, chunk_len, k } if Geometry::is_possible);
-wire_enum!(ObjectLayout { 0 => Spread {} });
+wire_struct!(Geometry { len, chunk_len, k, layout } if Geometry::is_possible);
+wire_enum!(ObjectLayout { 0 => Spread {}, 1 => Wide {}, 2 => Copy {} });
 wire_struct!(Exception { first, count, group });
-wire_struct!(Descriptor { id, geometry, layout, groups, exceptions, checksum } if Descriptor::is_possible);
+wire_struct!(Descriptor { id, geometry, groups, exceptions, checksum } if Descriptor::is_possible);
 
 wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
 wire_struct!(PutAs { member, view, chunk, attempt, old, key_hash, geometry, trailer } if is_stripe_of);
@@ -72,7 +72,8 @@ wire_struct!(ListedChunk { chunk, key_hash, geometry, trailer, kept });
 fn is_cell_of(put: &Put) -> bool {
     let stripe = put.geometry.stripe(put.chunk.stripe);
     stripe.is_some_and(|stripe| {
-        put.row < stripe.rows && put.cell.bytes.len() == usize::try_from(stripe.cell_len).unwrap_or(0)
+        put.row < stripe.cells_of(put.member.role.0)
+            && put.cell.bytes.len() == usize::try_from(stripe.cell_len).unwrap_or(0)
     })
 }
 

@@ -321,7 +321,7 @@ impl Sample for ObjectPolicy {
     fn sample(from: &mut Gen) -> Self {
         let striped_above = from.of::<Option<u32>>().map(|bytes| bytes % (types::MAX_STRIPED_ABOVE + 1));
         let cells = 1 + from.below(1024) as u32;
-        Self { striped_above, chunk_bytes: cells * types::MAX_CELL_BYTES }
+        Self { striped_above, chunk_bytes: cells * types::MAX_CELL_BYTES, layout: from.of() }
     }
 }
 
@@ -469,7 +469,7 @@ structs! {
     Refused { cluster, epoch, fenced, reason }
     SlotRange { first, last }
     Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects }
-    PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes }
+    PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes, layout }
     Flush { namespace, at }
     QuotaUse { namespace, roles, used_bytes, share_bytes, dealt }
     QuotaReport { heard, uses }

@@ -190,7 +190,7 @@ pub(super) fn keep_made(
 ) -> bool {
     let ListedChunk { chunk, key_hash, geometry, trailer, kept } = listed;
     let Some(stripe) = geometry.stripe(chunk.stripe) else { return false };
-    let mut builder = ChunkBuilder::new(chunks.pages(), stripe.cell_len, stripe.rows);
+    let mut builder = ChunkBuilder::new(chunks.pages(), stripe.cell_len, stripe.cells_of(member.role.0));
     let has_room = bytes.chunks(stripe.cell_len as usize).all(|cell| builder.push(cell).is_ok());
     let Some(built) = builder.finish().ok().filter(|_| has_room) else { return false };
     let (received_at, last_access) = (scope.now.time, scope.now.unix);

@@ -1,4 +1,5 @@
-//! One chunk that is got: copied from another holder of its role, or made of `k` chunks of other roles, row by row.
+//! One chunk that is got: copied from another holder of its role, or made of `k` chunks of other roles, row by row. A whole copy is got
+//! part by part, as long as a chunk of the code each; and a part of it is what there is to copy for other data roles.
 //!
 //! What is made is kept only if its checksum is the one that the writer has named to everybody: a chunk that was made of wrong ones
 //! must not pass for right.
@@ -11,12 +12,15 @@ use cluster::Protection;
 use codec::Coder;
 use smallvec::{SmallVec, smallvec};
 use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
-use types::{ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
+use types::{CellAt, ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
 use super::bring::bring;
 use crate::Rules;
 use crate::objects::scope::Scope;
+
+/// Roles, and who holds them.
+type Sources = SmallVec<[(usize, HostId); 8]>;
 
 /// See the module.
 pub(super) struct Mend {
@@ -26,9 +30,11 @@ pub(super) struct Mend {
     protection: Arc<Protection>,
     pages: ChunkPages,
     builder: ChunkBuilder,
+    /// What is got now.
+    part: Part,
     /// Whom it is made of now: roles, and where.
-    sources: SmallVec<[(usize, HostId); 8]>,
-    /// Rows that are not complete yet, a cell for each source.
+    sources: Sources,
+    /// Cells of the chunk that are not complete yet, each of one of every source.
     rows: BTreeMap<u32, SmallVec<[Option<Bytes>; 8]>>,
     /// Who does not have it, and whether that was said under this view.
     missing: BTreeMap<(usize, HostId), bool>,
@@ -36,6 +42,19 @@ pub(super) struct Mend {
     unsolvable: bool,
     /// There was no memory for it: it is tried again later.
     no_room: bool,
+}
+
+/// Cells of a chunk that are a chunk of the code.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// Of which role of the code.
+    role: usize,
+    /// Cells of the chunk before it.
+    base: u32,
+    /// Cells that its source keeps before it; 0 where there are several.
+    first: u32,
+    /// Whether the cells of its source are those that are wanted.
+    is_there: bool,
 }
 
 /// How far it is.
@@ -60,7 +79,8 @@ impl Mend {
             stripe,
             protection,
             pages: pages.clone(),
-            builder: ChunkBuilder::new(pages, stripe.cell_len, stripe.rows),
+            builder: ChunkBuilder::new(pages, stripe.cell_len, stripe.cells_of(member.role.0)),
+            part: Part::default(),
             sources: SmallVec::new(),
             rows: BTreeMap::new(),
             missing: BTreeMap::new(),
@@ -81,7 +101,7 @@ impl Mend {
 
     /// Bytes of the chunk.
     pub(super) fn len_bytes(&self) -> u64 {
-        self.stripe.chunk_len()
+        self.stripe.len_of(self.member.role.0)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -124,27 +144,28 @@ impl Mend {
     fn begin_anew(&mut self) {
         self.sources.clear();
         self.rows.clear();
-        self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, self.stripe.rows);
+        let cells = self.stripe.cells_of(self.member.role.0);
+        self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, cells);
         (self.unsolvable, self.no_room) = (false, false);
     }
 
     /// Asks whom it has not asked.
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, number: u64) -> State {
-        if self.builder.rows_there() == self.stripe.rows {
+        if self.builder.rows_there() == self.builder.rows() {
             return State::Whole;
         }
         if self.no_room || !self.sources.is_empty() {
             return State::Waiting;
         }
         // What there is no room for is not sent for: it is tried again later.
-        self.no_room = self.pages.room() < self.len_bytes();
+        self.no_room = self.pages.room() + (self.builder.allocated_bytes() as u64) < self.len_bytes();
         if self.no_room {
             self.asked_at = scope.now.time;
             return State::Waiting;
         }
         match self.choose(scope) {
-            Some(sources) => {
-                self.sources = sources;
+            Some((part, sources)) => {
+                (self.part, self.sources) = (part, sources);
                 self.asked_at = scope.now.time;
                 self.fetch(scope, number);
                 State::Waiting
@@ -153,8 +174,8 @@ impl Mend {
         }
     }
 
-    /// Whom it can be made of, by what is known of who has it.
-    fn choose(&self, scope: &Scope<'_>) -> Option<SmallVec<[(usize, HostId); 8]>> {
+    /// The next part, and whom it can be made of, by what is known of who has it.
+    fn choose(&self, scope: &Scope<'_>) -> Option<(Part, Sources)> {
         let view = scope.view(self.member.group)?;
         let own = usize::from(self.member.role.0);
         let here = scope.here();
@@ -165,19 +186,31 @@ impl Mend {
             .map(|(role, holder)| (usize::from(role.0), holder.host))
             .filter(may_have)
             .collect();
-        if let Some(copy) = all.iter().find(|(role, _)| *role == own) {
-            return Some(smallvec![*copy]);
+        let of = |role: &usize| all.iter().find(|(known, _)| known == role).copied();
+        let (base, stripe) = (self.builder.rows_there(), self.stripe);
+        let part = stripe.kept_cell(self.member.role.0, base).role;
+        let is_copy = stripe.has_copy(self.member.role.0);
+        let role = usize::from(if is_copy { scope.rules().objects().part_of_copy(part) } else { part });
+        let one = |first, source| Some((Part { role, base, first, is_there: true }, smallvec![source]));
+        if let Some(same) = of(&own) {
+            return one(base, same);
+        }
+        if let Some(chunk) = of(&role) {
+            return one(0, chunk);
+        }
+        if let Some(copy) = of(&0).filter(|_| stripe.has_copy(0) && role < usize::from(stripe.k)) {
+            return one(stripe.cell_in_copy(CellAt { row: 0, role: role as u8 }), copy);
         }
         let present: Vec<usize> = all.iter().map(|(role, _)| *role).collect();
-        let plan = self.protection.code().plan(&distinct(present), &[own]).ok()?;
-        let of = |role: &usize| all.iter().find(|(known, _)| known == role).copied();
-        plan.sources().iter().map(of).collect()
+        let plan = self.protection.code().plan(&distinct(present), &[role]).ok()?;
+        let part = Part { role, base, first: 0, is_there: false };
+        Some((part, plan.sources().iter().map(of).collect::<Option<_>>()?))
     }
 
     fn fetch(&self, scope: &mut Scope<'_>, number: u64) {
         for (role, host) in &self.sources {
             let member = MemberId { group: self.member.group, role: RoleIndex(*role as u8) };
-            let (chunk, first, count) = (self.listed.chunk, 0, self.stripe.rows);
+            let (chunk, first, count) = (self.listed.chunk, self.part.first, self.stripe.rows);
             scope.send(*host, ObjectMessage::Fetch(Fetch { number, member, chunk, first, count }));
         }
     }
@@ -201,22 +234,30 @@ impl Mend {
     pub(super) fn take(&mut self, scope: &Scope<'_>, cell: Cell) {
         let role = usize::from(cell.member.role.0);
         let Some(at) = self.sources.iter().position(|(source, _)| *source == role) else { return };
+        let Part { base, first, .. } = self.part;
+        let row = cell.row.wrapping_sub(first);
         let is_right = cell.chunk == self.listed.chunk
             && cell.cell.bytes.len() == self.stripe.cell_len as usize
-            && (self.builder.rows_there()..self.stripe.rows).contains(&cell.row)
+            && row < self.stripe.rows
+            && base + row >= self.builder.rows_there()
             && cell.cell.is_right();
         if !is_right {
             return;
         }
         self.asked_at = scope.now.time;
         let count = self.sources.len();
-        let cells = self.rows.entry(cell.row).or_insert_with(|| smallvec![None; count]);
+        let cells = self.rows.entry(base + row).or_insert_with(|| smallvec![None; count]);
         cells[at] = Some(cell.cell.bytes);
         while let Some(made) = self.next_row(scope.coder()) {
             if self.builder.push(&made).is_err() {
                 self.begin_anew();
                 return self.no_room = true;
             }
+        }
+        if self.builder.rows_there() == base + self.stripe.rows {
+            // The next part may be made of others.
+            self.sources.clear();
+            self.rows.clear();
         }
     }
 
@@ -228,12 +269,12 @@ impl Mend {
             return None;
         }
         let cells: SmallVec<[Bytes; 8]> = self.rows.remove(&row)?.into_iter().flatten().collect();
-        let own = usize::from(self.member.role.0);
         let roles: Vec<usize> = self.sources.iter().map(|(role, _)| *role).collect();
-        if roles[..] == [own] {
+        if self.part.is_there {
             return cells.into_iter().next();
         }
-        let plan = self.protection.code().plan(&roles, &[own]).ok()?;
+        let wanted = self.part.role;
+        let plan = self.protection.code().plan(&roles, &[wanted]).ok()?;
         let of = |role: &usize| roles.iter().position(|known| known == role).map(|at| &cells[at][..]);
         let sources: SmallVec<[&[u8]; 16]> = plan.sources().iter().filter_map(of).collect();
         let mut made = vec![0; self.stripe.cell_len as usize];
@@ -284,7 +325,7 @@ fn distinct(mut roles: Vec<usize>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use store::Budget;
-    use types::{Geometry, GroupId, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId, Term};
+    use types::{Geometry, GroupId, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId, ObjectLayout, Term};
 
     use super::*;
 
@@ -300,7 +341,7 @@ mod tests {
     fn mend() -> Mend {
         let (owner, term, namespace) = (member(0), Term(1), NamespaceId::default());
         let chunk = ChunkId { object: ObjectId { owner, term, number: 1, salt: 1, namespace }, stripe: 0 };
-        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2 };
+        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2, layout: ObjectLayout::Spread };
         let trailer = SmallVec::from_elem(0, 3);
         let listed = ListedChunk { chunk, key_hash: KeyHash(1), geometry, trailer, kept: true };
         let protection = Arc::new(Protection::of("rs(2+1)".parse().unwrap()));

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use store::ChunkStore;
-use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, RoleIndex, Time, ViewVersion};
+use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, ObjectLayout, RoleIndex, Time, ViewVersion};
 use wire::object::{
     Ask, Asked, Cell, ChunkReport, Harm, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
 };
@@ -124,7 +124,10 @@ impl Fill {
     /// This chunk was here and is no good, or should be here: it is got again.
     pub(super) fn want(&mut self, scope: &Scope<'_>, listed: ListedChunk) {
         // Of what is not committed others may well have nothing: one such chunk would hold up all that a graph makes with it.
-        if listed.kept && scope.graph_bytes().is_some() {
+        // Nor is there much to gain where there is a copy: a data chunk is a part of it, and the copy is longer than a chunk of the code.
+        let is_copied =
+            self.member.role.0 < listed.geometry.k && listed.geometry.layout == ObjectLayout::Copy;
+        if listed.kept && !is_copied && scope.graph_bytes().is_some() {
             self.batches.want(listed);
         } else {
             self.todo.push_back(listed);

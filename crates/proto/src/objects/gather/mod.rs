@@ -1,7 +1,9 @@
 //! Values that are read out of chunks: rows are fetched, decoded where something is missing, and given to the client in order.
 //!
-//! The gatherer is the host whose client reads. It asks the data holders for the rows of a window, and the others for the same rows
-//! where one of them is missing, silent or gone; where one is merely slower than usual as many others as it lacks cells (`hedging`). What it gives out comes from the front, so its memory is that of the window.
+//! The gatherer is the host whose client reads. It asks the data holders for the runs of a window: the cells of one row that follow each
+//! other in the value, all of a row or one, as the layout has it, and none that is not wanted. It asks the others for the same row where one
+//! of them is missing, silent or gone; where one is merely slower than usual as many others as it takes to make it (`hedging`). What it gives
+//! out comes from the front, so its memory is that of the window.
 
 mod hedging;
 mod row;
@@ -12,7 +14,9 @@ use std::sync::Arc;
 use cluster::Protection;
 use codec::Coder;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
-use types::{ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Stripe, Time};
+use types::{
+    CellAt, ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Run, Stripe, Time,
+};
 use wire::object::{Ask, Asked, Cell, Fetch, Harm, Missing, ObjectMessage};
 
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
@@ -58,9 +62,9 @@ struct Gather {
     /// Bytes that are still to be given out: from, up to.
     start: u64,
     end: u64,
-    /// The next row to ask for: stripe and row in it.
-    next: Option<(Stripe, u32)>,
-    /// Rows that were asked for, in order.
+    /// The first byte that was not asked for.
+    next: u64,
+    /// Runs that were asked for, in order.
     rows: VecDeque<Row>,
     /// Bytes that were given out and not taken yet.
     untaken: usize,
@@ -96,7 +100,6 @@ impl Gathers {
         let protection = scope.protection(descriptor.id.owner.group);
         let protection = protection.ok_or(of_read(Failure::Unavailable, changed))?;
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let next = first_row(&descriptor, start);
         self.started += 1;
         let id = GatherId(self.started);
         let end = end.min(descriptor.geometry.len);
@@ -110,7 +113,7 @@ impl Gathers {
             protection,
             start,
             end,
-            next,
+            next: start,
             rows,
             untaken,
             told: now,
@@ -298,27 +301,32 @@ impl Gather {
     fn ask_for_rows(&mut self, scope: &mut Scope<'_>, id: GatherId, hedging: &mut Hedging) {
         let most = scope.limits().gather_bytes;
         let now = scope.now.time;
-        while let Some((stripe, row)) = self.next {
+        while let Some((stripe, run)) = self.next_run() {
             let held: usize = self.rows.iter().map(Row::len_bytes).sum();
-            let row_len = stripe.row_len(self.descriptor.geometry.k) as usize;
-            let begins_at = stripe.start + u64::from(row) * stripe.row_len(self.descriptor.geometry.k);
-            // However long a row is, one goes: but not while the reader has not taken what came before it.
+            let Some(group) = self.descriptor.group_of(stripe.index) else { break };
+            let row = Row::new(stripe, run, group, self.protection.code(), now);
+            // However long a run is, one goes: but not while the reader has not taken what came before it.
             let outstanding = held + self.untaken;
-            if begins_at >= self.end || outstanding > 0 && outstanding + row_len > most {
+            if outstanding > 0 && outstanding + row.len_bytes() > most {
                 break;
             }
-            let Some(group) = self.descriptor.group_of(stripe.index) else { break };
             if self.rows.is_empty() {
                 // A reader may have stood still for longer than any holder may.
                 self.deadline = now + scope.timing().request_deadline_us;
             }
-            hedging.note_asked(row_len);
-            self.rows.push_back(Row::new(stripe, row, group, self.protection.code(), now));
-            let is_last = row + 1 == stripe.rows;
-            let after = || self.descriptor.geometry.stripe(stripe.index + 1).map(|stripe| (stripe, 0));
-            self.next = if is_last { after() } else { Some((stripe, row + 1)) };
+            hedging.note_asked(row.len_bytes());
+            self.next = row.start() + row.len_bytes() as u64;
+            self.rows.push_back(row);
         }
         self.fetch(scope, id);
+    }
+
+    /// The run in which the next byte lies.
+    fn next_run(&self) -> Option<(Stripe, Run)> {
+        let index = u32::try_from(self.next / self.descriptor.geometry.stripe_len()).ok()?;
+        let stripe = self.descriptor.geometry.stripe(index)?;
+        let end = self.end.checked_sub(stripe.start)?;
+        Some((stripe, stripe.run(self.next.checked_sub(stripe.start)?, end)?))
     }
 
     /// Asks for the cells that rows want: rows that follow each other in one message for each role.
@@ -329,14 +337,14 @@ impl Gather {
         for row in &mut self.rows {
             let group = row.group();
             let Some(view) = scope.view(group) else { continue };
-            for (role, host) in row.take_wanted(now, view) {
-                let key = (MemberId { group, role }, host, row.stripe().index);
+            for ask in row.take_wanted(now, view) {
+                let key = (MemberId { group, role: ask.role }, ask.host, row.stripe().index);
                 match wanted.get_mut(&key) {
-                    Some((first, count)) if *first + *count == row.index() => *count += 1,
+                    Some((first, count)) if *first + *count == ask.cell => *count += 1,
                     Some(range) => {
-                        fetches.push((key, std::mem::replace(range, (row.index(), 1))));
+                        fetches.push((key, std::mem::replace(range, (ask.cell, 1))));
                     }
-                    None => _ = wanted.insert(key, (row.index(), 1)),
+                    None => _ = wanted.insert(key, (ask.cell, 1)),
                 }
             }
         }
@@ -350,9 +358,11 @@ impl Gather {
 
     fn take(&mut self, coder: &Coder, cell: Cell) {
         let Cell { member, chunk, row, cell, .. } = cell;
-        let is_it = |known: &&mut Row| (known.stripe().index, known.index()) == (chunk.stripe, row);
-        if let Some(row) = self.rows.iter_mut().find(is_it) {
-            row.take(member.role, cell.bytes, self.protection.code(), coder);
+        let Some(stripe) = self.descriptor.geometry.stripe(chunk.stripe) else { return };
+        let CellAt { row, role } = stripe.kept_cell(member.role.0, row);
+        let of_row = |known: &&mut Row| (known.stripe().index, known.index()) == (chunk.stripe, row);
+        for row in self.rows.iter_mut().filter(of_row) {
+            row.take(RoleIndex(role), cell.bytes.clone(), self.protection.code(), coder);
         }
     }
 
@@ -450,13 +460,4 @@ fn of_read(failure: Failure, changed: bool) -> Failure {
         _ if changed => Failure::Unknown,
         _ => failure,
     }
-}
-
-/// The row in which the byte at `start` lies.
-fn first_row(descriptor: &Descriptor, start: u64) -> Option<(Stripe, u32)> {
-    let geometry = descriptor.geometry;
-    let index = u32::try_from(start / geometry.stripe_len()).ok()?;
-    let stripe = geometry.stripe(index)?;
-    let row = (start - stripe.start) / stripe.row_len(geometry.k);
-    Some((stripe, row as u32))
 }

@@ -1,24 +1,33 @@
-//! One row of a read: its cells as they come, and who else is asked where one does not.
+//! One run of a read, cells of one row: as they come, and who else is asked where one does not.
 
 use bytes::Bytes;
 use codec::{Code, Coder};
 use smallvec::{SmallVec, smallvec};
-use types::{GroupId, GroupView, Holder, HostId, RoleIndex, Stripe, Time};
+use types::{CellAt, GroupId, GroupView, Holder, HostId, RoleIndex, Run, Stripe, Time};
 use wire::object::Missing;
 
 /// See the module.
 pub(super) struct Row {
     stripe: Stripe,
-    index: u32,
+    run: Run,
     group: GroupId,
-    k: u8,
     cells: SmallVec<[Source; 8]>,
     wanted_at: Time,
     asked_at: Time,
-    /// Whether more than the data roles are asked.
+    /// Whether who keeps a copy is asked, and not those who keep the cells of the run.
+    by_copy: bool,
+    /// Whether others than those of the run are asked.
     degraded: bool,
     /// Whether it was slow.
     hedged: bool,
+}
+
+/// What is to be asked of whom.
+pub(super) struct Wanted {
+    pub role: RoleIndex,
+    pub host: HostId,
+    /// Which one of those that it keeps.
+    pub cell: u32,
 }
 
 /// Where the cell of one role stands.
@@ -47,13 +56,14 @@ enum Answer {
 }
 
 impl Row {
-    /// A row whose data cells are wanted.
-    pub(super) fn new(stripe: Stripe, index: u32, group: GroupId, code: &Code, now: Time) -> Self {
-        let (k, n) = (code.k(), code.n());
-        let mut cells: SmallVec<[Source; 8]> = smallvec![Source::Wanted; k];
-        cells.resize(n, Source::Idle);
+    /// A run whose cells are wanted.
+    pub(super) fn new(stripe: Stripe, run: Run, group: GroupId, code: &Code, now: Time) -> Self {
+        let mut cells: SmallVec<[Source; 8]> = smallvec![Source::Idle; code.n()];
+        cells[run.roles()].fill(Source::Wanted);
         let (wanted_at, asked_at, degraded, hedged) = (now, now, false, false);
-        Self { stripe, index, group, k: k as u8, cells, wanted_at, asked_at, degraded, hedged }
+        // Of what the first role keeps the copy is all there is.
+        let by_copy = stripe.has_copy(0) && run.first != 0;
+        Self { stripe, run, group, cells, wanted_at, asked_at, by_copy, degraded, hedged }
     }
 
     pub(super) fn stripe(&self) -> Stripe {
@@ -61,7 +71,7 @@ impl Row {
     }
 
     pub(super) fn index(&self) -> u32 {
-        self.index
+        self.run.row
     }
 
     pub(super) fn group(&self) -> GroupId {
@@ -70,12 +80,12 @@ impl Row {
 
     /// Bytes of the value before it.
     pub(super) fn start(&self) -> u64 {
-        self.stripe.start + u64::from(self.index) * self.stripe.row_len(self.k)
+        self.stripe.start + self.stripe.offset(self.run.start())
     }
 
-    /// Bytes of its data cells.
+    /// Bytes of its cells.
     pub(super) fn len_bytes(&self) -> usize {
-        self.stripe.row_len(self.k) as usize
+        usize::from(self.run.count) * self.stripe.cell_len as usize
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -96,14 +106,20 @@ impl Row {
         self.asked_at + if self.hedged { silent_us } else { slow_us.min(silent_us) }
     }
 
-    /// Somebody takes longer than usual: as many others are asked as cells are missing, if they `may` be.
+    /// Somebody takes longer than usual: as many others are asked as it takes to make what is missing, if they `may` be.
     pub(super) fn hedge_if_slow(&mut self, now: Time, slow_us: u64, may: impl FnOnce(usize, u32) -> bool) {
         if self.hedged || self.data().is_some() || now.since(self.asked_at) < slow_us {
             return;
         }
         self.hedged = true;
+        if self.by_copy {
+            // One cell, as what is not here yet.
+            return if may(1, self.stripe.cell_len) {
+                self.leave_copy()
+            };
+        }
         let is_here = |source: &&Source| matches!(source, Source::Here(_));
-        let missing = usize::from(self.k) - self.cells[..usize::from(self.k)].iter().filter(is_here).count();
+        let missing = usize::from(self.stripe.k).saturating_sub(self.cells.iter().filter(is_here).count());
         let idle = |source: &&mut Source| **source == Source::Idle;
         if self.cells.iter().filter(|source| **source == Source::Idle).count() >= missing
             && may(missing, self.stripe.cell_len)
@@ -114,14 +130,17 @@ impl Row {
     }
 
     /// Who is to be asked for what, once.
-    pub(super) fn take_wanted(&mut self, now: Time, view: &GroupView) -> SmallVec<[(RoleIndex, HostId); 8]> {
+    pub(super) fn take_wanted(&mut self, now: Time, view: &GroupView) -> SmallVec<[Wanted; 8]> {
         let mut asked = SmallVec::new();
         while let Some(at) = self.cells.iter().position(|source| *source == Source::Wanted) {
-            let role = RoleIndex(at as u8);
+            let cell = CellAt { row: self.run.row, role: at as u8 };
+            let (role, cell) =
+                if self.by_copy { (0, self.stripe.cell_in_copy(cell)) } else { (cell.role, cell.row) };
+            let role = RoleIndex(role);
             match view.holders_of(role).iter().next() {
                 Some(holder) => {
                     self.cells[at] = Source::Asked(holder);
-                    asked.push((role, holder.host));
+                    asked.push(Wanted { role, host: holder.host, cell });
                 }
                 None => self.fail(at, Answer::NoHolder),
             }
@@ -137,7 +156,8 @@ impl Row {
         if bytes.len() != self.stripe.cell_len as usize {
             return;
         }
-        if let Some(source) = self.cells.get_mut(usize::from(role.0)) {
+        // It may have been asked for another run of the row.
+        if let Some(source) = self.cells.get_mut(usize::from(role.0)).filter(|cell| **cell != Source::Idle) {
             *source = Source::Here(bytes);
         }
         if self.degraded {
@@ -148,7 +168,8 @@ impl Row {
     /// `from` has not got a cell: all others are asked. That is final if it is whole for this role under the view that is known here
     /// (`is_known`), and not what it has said as an earlier holder.
     pub(super) fn miss(&mut self, from: HostId, missing: &Missing, is_known: bool) {
-        let at = usize::from(missing.member.role.0);
+        let at = if self.by_copy { self.run.first } else { missing.member.role.0 };
+        let at = usize::from(at);
         if let Some(Source::Asked(holder)) = self.cells.get(at)
             && holder.host == from
         {
@@ -180,11 +201,20 @@ impl Row {
                 Source::Idle | Source::Wanted | Source::Here(_) => {}
             }
         }
-        self.asked_at = now;
+        (self.asked_at, self.by_copy) = (now, false);
         self.degrade();
     }
 
+    /// Whoever keeps the cells of the run is asked, as if there were no copy.
+    fn leave_copy(&mut self) {
+        self.by_copy = false;
+        self.cells[self.run.roles()].fill(Source::Wanted);
+    }
+
     fn fail(&mut self, at: usize, answer: Answer) {
+        if self.by_copy {
+            return self.leave_copy();
+        }
         self.cells[at] = Source::Failed(answer);
         self.degrade();
     }
@@ -202,7 +232,7 @@ impl Row {
         let is_here = |source: &Source| matches!(source, Source::Here(_));
         let roles = 0..self.cells.len();
         let present: Vec<usize> = roles.filter(|role| is_here(&self.cells[*role])).collect();
-        let wanted: Vec<usize> = (0..usize::from(self.k)).filter(|role| !present.contains(role)).collect();
+        let wanted: Vec<usize> = self.run.roles().filter(|role| !present.contains(role)).collect();
         if wanted.is_empty() {
             return;
         }
@@ -225,14 +255,14 @@ impl Row {
         }
     }
 
-    /// The data cells, if all are here, each with how many bytes of it are the value's.
+    /// The cells, if all are here, each with how many bytes of it are the value's.
     pub(super) fn data(&self) -> Option<impl Iterator<Item = (&Bytes, u32)>> {
-        let data = &self.cells[..usize::from(self.k)];
-        if !data.iter().all(|source| matches!(source, Source::Here(_))) {
+        let cells = &self.cells[self.run.roles()];
+        if !cells.iter().all(|source| matches!(source, Source::Here(_))) {
             return None;
         }
-        let cells = data.iter().enumerate().filter_map(|(role, source)| match source {
-            Source::Here(bytes) => Some((bytes, self.stripe.filled(self.k, self.index, role as u8))),
+        let cells = cells.iter().zip(self.run.first..).filter_map(|(source, role)| match source {
+            Source::Here(bytes) => Some((bytes, self.stripe.filled(CellAt { row: self.run.row, role }))),
             _ => None,
         });
         Some(cells)
@@ -248,7 +278,7 @@ impl Row {
             _ => false,
         };
         let (mut gone, left): (Vec<usize>, Vec<usize>) = (0..self.cells.len()).partition(is_gone);
-        gone.retain(|role| *role < usize::from(self.k));
+        gone.retain(|role| self.run.roles().contains(role));
         !gone.is_empty() && code.plan(&left, &gone).is_err()
     }
 }
@@ -260,7 +290,10 @@ fn is_whole(view: Option<&GroupView>, role: usize, holder: &Holder) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use types::{DataRole, Holders, Incarnation, MemberId, NodeId, ObjectId, RoleStatus, Term, ViewVersion};
+    use types::{
+        DataRole, Geometry, Holders, Incarnation, MemberId, NodeId, ObjectId, ObjectLayout, RoleStatus, Term,
+        ViewVersion,
+    };
 
     use super::*;
 
@@ -299,9 +332,11 @@ mod tests {
 
     /// A row whose data roles were asked at time 0.
     fn asked(view: &GroupView) -> Row {
-        let stripe = types::Geometry { len: 1000, chunk_len: 65_536, k: 2 }.stripe(0).unwrap();
-        let mut row = Row::new(stripe, 0, GroupId(0), &code(), Time(0));
-        let asked: Vec<u16> = row.take_wanted(Time(0), view).iter().map(|(_, host)| host.node.0).collect();
+        let stripe =
+            Geometry { len: 1000, chunk_len: 65_536, k: 2, layout: ObjectLayout::Spread }.stripe(0).unwrap();
+        let run = stripe.run(0, u64::MAX).unwrap();
+        let mut row = Row::new(stripe, run, GroupId(0), &code(), Time(0));
+        let asked: Vec<u16> = row.take_wanted(Time(0), view).iter().map(|it| it.host.node.0).collect();
         assert_eq!(asked, [0, 1]);
         row
     }
@@ -328,7 +363,8 @@ mod tests {
         let view = view();
         let mut row = asked(&view);
         row.miss(host(0), &missing(0, 1), true);
-        assert_eq!(row.take_wanted(Time(1), &view)[..], [(RoleIndex(2), host(2))]);
+        let wanted = row.take_wanted(Time(1), &view);
+        assert_eq!(wanted.iter().map(|it| (it.role, it.host)).collect::<Vec<_>>(), [(RoleIndex(2), host(2))]);
         assert!(!row.is_lost(&code(), Some(&view)));
         row.miss(host(2), &missing(2, 1), true);
         assert!(row.is_lost(&code(), Some(&view)));
@@ -345,6 +381,7 @@ mod tests {
         assert!(!row.is_lost(&code(), Some(&view)), "the same host, filled anew, is another holder");
         row.reconsider(Time(2 * PATIENCE_US), PATIENCE_US, Some(&view));
         let wanted = row.take_wanted(Time(2 * PATIENCE_US), &view);
+        let wanted: Vec<_> = wanted.iter().map(|it| (it.role, it.host)).collect();
         assert!(wanted.contains(&(RoleIndex(0), host(0))) && !wanted.contains(&(RoleIndex(2), host(2))));
         // What it has said before it was that holder says nothing of it.
         row.miss(host(0), &missing(0, 1), true);

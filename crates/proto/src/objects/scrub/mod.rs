@@ -263,7 +263,7 @@ mod tests {
     use store::{Budget, ChunkBuilder, ChunkHeader, ChunkPages, Eviction, Quotas, StoreConfig};
     use types::{
         ClusterId, Geometry, GroupId, HostId, Incarnation, KeyHash, Layout, NamespaceId, NodeId, ObjectId,
-        RoleIndex, Term, UnixSeconds,
+        ObjectLayout, RoleIndex, Term, UnixSeconds,
     };
 
     use super::*;
@@ -300,7 +300,7 @@ mod tests {
         let chunk = builder.finish().unwrap();
         let header = ChunkHeader {
             key_hash: KeyHash(1),
-            geometry: Geometry { len: 40_000, chunk_len: 65_536, k: 3 },
+            geometry: Geometry { len: 40_000, chunk_len: 65_536, k: 3, layout: ObjectLayout::Spread },
             trailer: [chunk.checksum(); 5].into_iter().collect(),
             received_at: Time(0),
             last_access: UnixSeconds(0),

@@ -50,6 +50,8 @@ pub struct NewUpload {
     pub len: u64,
     /// Longest chunk in bytes.
     pub chunk_len: u32,
+    /// By which rule its bytes are dealt.
+    pub layout: ObjectLayout,
     /// The name under which it is written once.
     pub once: Option<Once>,
 }
@@ -124,7 +126,8 @@ impl Uploads {
         }
         let protection = scope.protection(owner.group).ok_or(Failure::Unavailable)?;
         let k = protection.code().k() as u8;
-        let geometry = Geometry { len: new.len, chunk_len: new.chunk_len, k };
+        let NewUpload { len, chunk_len, layout, .. } = new;
+        let geometry = Geometry { len, chunk_len, k, layout };
         if !geometry.is_possible() {
             return Err(Failure::TooLarge);
         }
@@ -496,12 +499,12 @@ impl Upload {
     }
 
     fn feed(&mut self, scope: &mut Scope<'_>, bytes: Bytes, attempts: &mut u64) {
-        let Some(row) = self.rows.feed(scope.coder(), bytes) else { return };
-        if self.stripes.back().is_none_or(|stripe| stripe.index() != row.stripe.index) {
-            self.begin_stripe(scope, row.stripe);
+        let Some(dealt) = self.rows.feed(scope.coder(), bytes) else { return };
+        if self.stripes.back().is_none_or(|stripe| stripe.index() != dealt.stripe.index) {
+            self.begin_stripe(scope, dealt.stripe);
         }
         if let Some(stripe) = self.stripes.back_mut() {
-            stripe.add(row);
+            stripe.add(dealt);
         }
         self.put_what_there_is(scope, attempts);
     }
@@ -525,9 +528,9 @@ impl Upload {
     }
 
     fn descriptor(&self, id: ObjectId) -> Descriptor {
-        let (geometry, layout, checksum) = (self.geometry, ObjectLayout::Spread, self.rows.checksum());
+        let (geometry, checksum) = (self.geometry, self.rows.checksum());
         let (groups, exceptions) = (self.groups.clone(), self.exceptions.clone());
-        Descriptor { id, geometry, layout, groups, exceptions, checksum }
+        Descriptor { id, geometry, groups, exceptions, checksum }
     }
 
     fn request(&self, upload: UploadId, op: ObjectOp) -> OwnerRequest {
@@ -567,7 +570,7 @@ mod tests {
     /// An upload whose bytes have all come, with an id.
     fn upload(committing: bool) -> Upload {
         let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
-        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2 };
+        let geometry = Geometry { len: 1000, chunk_len: 65_536, k: 2, layout: ObjectLayout::Spread };
         let (value, mode, expiry) = (Bytes::new(), StoreMode::Set, Expiry::Never);
         let store = Store {
             mode,

@@ -1,18 +1,21 @@
-//! The bytes of a value as they come: dealt into cells, and coded row by row.
+//! The bytes of a value as they come: dealt into cells by the layout, and coded as soon as a row has all of its data.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use cluster::Protection;
 use codec::Coder;
 use smallvec::SmallVec;
-use types::{Geometry, Stripe, checksum, checksum_combine};
+use types::{CellAt, Geometry, ObjectLayout, Stripe, checksum, checksum_combine};
 use wire::object::Checked;
 
-/// A row that is whole: a cell for each role.
-pub(super) struct Row {
+/// Cells of a stripe that are there, each with its role: those of a role come in their order.
+pub(super) struct Dealt {
     pub stripe: Stripe,
-    pub cells: SmallVec<[Checked; 8]>,
+    pub cells: SmallVec<[(u8, Checked); 8]>,
+    /// Whether there are no more of it.
+    pub is_last: bool,
 }
 
 /// See the module.
@@ -21,11 +24,13 @@ pub(super) struct Rows {
     protection: Arc<Protection>,
     /// The stripe that the next bytes are of; none behind the last one.
     stripe: Option<Stripe>,
-    /// The row in it.
-    row: u32,
-    /// Cells of it that are whole.
-    cells: SmallVec<[Checked; 8]>,
-    /// The one that is not.
+    /// How many of its data cells are whole.
+    nth: u32,
+    /// Those of them whose rows are not coded yet, by row.
+    uncoded: BTreeMap<u32, SmallVec<[Checked; 8]>>,
+    /// Cells that were not given out yet.
+    dealt: SmallVec<[(u8, Checked); 8]>,
+    /// The one that is not whole.
     part: BytesMut,
     /// Of all bytes so far.
     checksum: u32,
@@ -37,8 +42,9 @@ impl Rows {
             geometry,
             protection,
             stripe: geometry.stripe(0),
-            row: 0,
-            cells: SmallVec::new(),
+            nth: 0,
+            uncoded: BTreeMap::new(),
+            dealt: SmallVec::new(),
             part: BytesMut::new(),
             checksum: 0,
         }
@@ -61,7 +67,7 @@ impl Rows {
 
     /// Bytes that complete the cell which is under way.
     pub(super) fn wanted(&self) -> usize {
-        let filled = self.stripe.map_or(0, |stripe| stripe.filled(self.geometry.k, self.row, self.role()));
+        let filled = self.stripe.map_or(0, |stripe| stripe.filled(stripe.data_cell(self.nth)));
         filled as usize - self.part.len()
     }
 
@@ -70,21 +76,18 @@ impl Rows {
         self.checksum
     }
 
+    /// What was given out is the stripe's, though some of it may still be needed here.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.part.capacity() + self.cells.iter().map(|cell| cell.bytes.len()).sum::<usize>()
+        self.part.capacity() + self.dealt.iter().map(|(_, cell)| cell.bytes.len()).sum::<usize>()
     }
 
-    fn role(&self) -> u8 {
-        self.cells.len() as u8
-    }
-
-    /// Takes bytes, no more than are wanted; a row, if they complete one.
-    pub(super) fn feed(&mut self, coder: &Coder, bytes: Bytes) -> Option<Row> {
+    /// Takes bytes, no more than are wanted; cells, if they complete any that can go out.
+    pub(super) fn feed(&mut self, coder: &Coder, bytes: Bytes) -> Option<Dealt> {
         let stripe = self.stripe?;
         debug_assert!(bytes.len() <= self.wanted(), "no more than is wanted comes");
         let is_whole_cell = self.part.is_empty() && bytes.len() == stripe.cell_len as usize;
         if is_whole_cell {
-            self.end_cell(bytes, stripe.cell_len);
+            self.end_cell(coder, stripe, bytes, stripe.cell_len);
         } else {
             self.part.reserve(stripe.cell_len as usize - self.part.len());
             self.part.extend_from_slice(&bytes);
@@ -94,18 +97,25 @@ impl Rows {
             let filled = self.part.len() as u32;
             self.part.resize(stripe.cell_len as usize, 0);
             let cell = std::mem::take(&mut self.part).freeze();
-            self.end_cell(cell, filled);
+            self.end_cell(coder, stripe, cell, filled);
         }
         // Behind the end of the value all is zero.
-        while self.role() < self.geometry.k && self.wanted() == 0 {
+        while self.nth < stripe.data_cells() && self.wanted() == 0 {
             let zero = Bytes::from(vec![0; stripe.cell_len as usize]);
-            self.end_cell(zero, 0);
+            self.end_cell(coder, stripe, zero, 0);
         }
-        (self.role() == self.geometry.k).then(|| self.end_row(coder, stripe))
+        let is_last = self.nth == stripe.data_cells();
+        if is_last {
+            self.nth = 0;
+            self.stripe = self.geometry.stripe(stripe.index + 1);
+        }
+        // Cells of one row go out together: fewer messages are begun for them.
+        let is_to_go = stripe.layout != ObjectLayout::Spread || self.uncoded.is_empty();
+        is_to_go.then(|| Dealt { stripe, cells: std::mem::take(&mut self.dealt), is_last })
     }
 
     /// A cell is whole, whose first `filled` bytes are the value's.
-    fn end_cell(&mut self, bytes: Bytes, filled: u32) {
+    fn end_cell(&mut self, coder: &Coder, stripe: Stripe, bytes: Bytes, filled: u32) {
         let cell = Checked::new(bytes);
         let of_value = if filled as usize == cell.bytes.len() {
             cell.checksum
@@ -113,18 +123,20 @@ impl Rows {
             checksum(&cell.bytes[..filled as usize])
         };
         self.checksum = checksum_combine(self.checksum, of_value, filled as usize);
-        self.cells.push(cell);
-    }
-
-    fn end_row(&mut self, coder: &Coder, stripe: Stripe) -> Row {
-        let mut cells = std::mem::take(&mut self.cells);
-        cells.extend(parities(coder, &self.protection, &cells));
-        self.row += 1;
-        if self.row == stripe.rows {
-            self.row = 0;
-            self.stripe = self.geometry.stripe(stripe.index + 1);
+        let CellAt { row, role } = stripe.data_cell(self.nth);
+        self.nth += 1;
+        self.dealt.push((role, cell.clone()));
+        // Where its own bytes are the copy's, too, they are there already.
+        if stripe.has_copy(0) && role != 0 {
+            self.dealt.push((0, cell.clone()));
         }
-        Row { stripe, cells }
+        let data = self.uncoded.entry(row).or_default();
+        data.push(cell);
+        if data.len() == usize::from(stripe.k) {
+            let made = parities(coder, &self.protection, data);
+            self.uncoded.remove(&row);
+            self.dealt.extend((stripe.k..).zip(made));
+        }
     }
 }
 

@@ -11,11 +11,12 @@ use types::{
 use types::{Holder, Time, checksum_combine};
 use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Trailer};
 
-use super::rows::Row;
+use super::rows::Dealt;
+use crate::Rules;
 use crate::objects::scope::Scope;
 
 /// Cells that a holder is sent in one go, unless its chunk ends: fewer wake-ups for the same bytes.
-const CELLS_AT_ONCE: usize = 4;
+const CELLS_AT_ONCE: u32 = 4;
 /// A stripe that is whole, and that no holder has taken for so many deadlines of a request, is given up: the second one is for what may have
 /// been lost on its way.
 const STILL_DEADLINES: u64 = 2;
@@ -35,11 +36,13 @@ pub(super) struct StripeUpload {
     left: SmallVec<[GroupId; 3]>,
     /// When it was put into another group.
     moved_at: Time,
-    /// Row by row, a cell for each role.
-    rows: Vec<SmallVec<[Checked; 8]>>,
+    /// By role, the cells that have come.
+    chunks: SmallVec<[Vec<Checked>; 8]>,
+    /// Whether they are all.
+    is_whole: bool,
     /// Or all of it is where it has to be under the name of this object.
     old: Option<ObjectId>,
-    /// Checksums of the chunks, as far as their rows have come.
+    /// Checksums of the chunks, as far as their cells have come.
     sums: Trailer,
     attempts: Vec<Attempt>,
     /// Since when some holder has had no room.
@@ -65,7 +68,7 @@ struct Attempt {
     number: u64,
     /// The view that it is put under.
     view: ViewVersion,
-    /// Rows that were sent.
+    /// Cells that were sent.
     sent: u32,
     acknowledged: bool,
     /// Whether the holder has said that the view is another one, which is not known here yet.
@@ -100,7 +103,8 @@ impl StripeUpload {
             group,
             left: Some(listed).filter(|listed| *listed != group).into_iter().collect(),
             moved_at: Time(0),
-            rows: Vec::new(),
+            chunks: SmallVec::new(),
+            is_whole: false,
             old: None,
             sums: Trailer::new(),
             attempts: Vec::new(),
@@ -112,7 +116,7 @@ impl StripeUpload {
     /// One that lies in its group already, under another object's name.
     pub(super) fn renamed(stripe: Stripe, done: DoneStripe) -> Self {
         let DoneStripe { group, object, sums, .. } = done;
-        Self { old: Some(object), sums, ..Self::new(stripe, group, group) }
+        Self { old: Some(object), is_whole: true, sums, ..Self::new(stripe, group, group) }
     }
 
     /// What is known of it when it is done, as one of `object`.
@@ -128,11 +132,6 @@ impl StripeUpload {
     /// It is to be put under another object's name.
     pub(super) fn begin_anew(&mut self) {
         (self.attempts, self.crowded_since, self.still_since) = (Vec::new(), None, None);
-    }
-
-    /// How many of its rows are there.
-    fn there(&self) -> u32 {
-        if self.old.is_some() { self.stripe.rows } else { self.rows.len() as u32 }
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -158,17 +157,35 @@ impl StripeUpload {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.rows.iter().map(|cells| cells.len() * self.stripe.cell_len as usize).sum()
+        // Cells of a copy are those of other roles.
+        let own = |cells: &Vec<Checked>| cells.len().min(self.stripe.rows as usize);
+        self.chunks.iter().map(own).sum::<usize>() * self.stripe.cell_len as usize
     }
 
-    /// One more row.
-    pub(super) fn add(&mut self, row: Row) {
+    /// More cells.
+    pub(super) fn add(&mut self, dealt: Dealt) {
         let len = self.stripe.cell_len as usize;
-        self.sums.resize(row.cells.len(), 0);
-        for (sum, cell) in self.sums.iter_mut().zip(&row.cells) {
-            *sum = checksum_combine(*sum, cell.checksum, len);
+        for (role, cell) in dealt.cells {
+            let role = usize::from(role);
+            if self.chunks.len() <= role {
+                self.chunks.resize_with(role + 1, Vec::new);
+                self.sums.resize(role + 1, 0);
+            }
+            self.sums[role] = checksum_combine(self.sums[role], cell.checksum, len);
+            self.chunks[role].push(cell);
         }
-        self.rows.push(row.cells);
+        self.is_whole = dealt.is_last;
+    }
+
+    /// How many cells of a role may be sent, and whether they are all. The last one has the checksums of all chunks behind it, so it
+    /// stays until all have come.
+    fn sendable(&self, rules: Rules, role: RoleIndex) -> (u32, bool) {
+        let there = self.chunks.get(usize::from(role.0)).map_or(0, |cells| cells.len() as u32);
+        let all = self.stripe.cells_of(role.0);
+        if self.is_whole || there == all && !rules.objects().last_cells_wait() {
+            return (there, there == all);
+        }
+        (there.min(all.saturating_sub(1)), false)
     }
 
     /// Others may have to take it from now on.
@@ -199,8 +216,8 @@ impl StripeUpload {
             attempt.role == role && rules.is_acknowledging(attempt.holder, holder)
         };
         self.attempts.retain(|attempt| named.iter().any(|(role, holder)| is_of(attempt, *role, *holder)));
-        let rows = self.stripe.rows;
-        self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, rows, attempts));
+        let stripe = self.stripe;
+        self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, stripe, attempts));
         for (role, holder) in named {
             if !self.attempts.iter().any(|known| is_of(known, role, holder)) {
                 *attempts += 1;
@@ -221,35 +238,38 @@ impl StripeUpload {
     /// Has holders keep what they have under this name, too.
     fn send_name(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name, old: ObjectId) {
         let chunk = ChunkId { object, stripe: self.stripe.index };
-        let rows = self.stripe.rows;
-        let to_be_told = |attempt: &&mut Attempt| attempt.is_to_be_sent() && attempt.sent < rows;
+        let stripe = self.stripe;
+        let to_be_told = |attempt: &&mut Attempt| attempt.is_to_be_sent() && !attempt.is_all_sent(stripe);
         for attempt in self.attempts.iter_mut().filter(to_be_told) {
             let member = MemberId { group: self.group, role: attempt.role };
             let (view, number, trailer) = (attempt.view, attempt.number, self.sums.clone());
             let put = PutAs { member, view, chunk, attempt: number, old, key_hash, geometry, trailer };
             scope.send(attempt.holder.host, ObjectMessage::PutAs(put));
-            (attempt.sent, attempt.sent_at) = (rows, scope.now.time);
+            (attempt.sent, attempt.sent_at) = (stripe.cells_of(attempt.role.0), scope.now.time);
         }
     }
 
     fn send_cells(&mut self, scope: &mut Scope<'_>, (object, key_hash, geometry): Name) {
         let chunk = ChunkId { object, stripe: self.stripe.index };
-        let (there, all) = (self.rows.len(), self.stripe.rows as usize);
-        let is_last = |row: usize| row + 1 == all;
-        let is_enough = |sent: u32| there == all || there - sent as usize >= CELLS_AT_ONCE;
-        let to_be_sent = |attempt: &&mut Attempt| attempt.is_to_be_sent() && is_enough(attempt.sent);
-        for attempt in self.attempts.iter_mut().filter(to_be_sent) {
-            let member = MemberId { group: self.group, role: attempt.role };
-            for (row, cells) in self.rows.iter().enumerate().skip(attempt.sent as usize) {
-                let Some(cell) = cells.get(usize::from(attempt.role.0)).cloned() else { continue };
-                let trailer = if is_last(row) { self.sums.clone() } else { Trailer::new() };
-                let (view, number, row) = (attempt.view, attempt.number, row as u32);
+        for at in 0..self.attempts.len() {
+            let (role, sent) = (self.attempts[at].role, self.attempts[at].sent);
+            let (there, are_all) = self.sendable(scope.rules(), role);
+            let is_enough = are_all || there.saturating_sub(sent) >= CELLS_AT_ONCE;
+            if !self.attempts[at].is_to_be_sent() || !is_enough || there <= sent {
+                continue;
+            }
+            let member = MemberId { group: self.group, role };
+            let attempt = &mut self.attempts[at];
+            let (view, number, to) = (attempt.view, attempt.number, attempt.holder.host);
+            (attempt.sent, attempt.sent_at) = (there, scope.now.time);
+            let cells = &self.chunks[usize::from(role.0)];
+            for (row, cell) in (sent..there).zip(&cells[sent as usize..]) {
+                let is_last = are_all && row + 1 == there;
+                let (trailer, cell) =
+                    (if is_last { self.sums.clone() } else { Trailer::new() }, cell.clone());
                 let put =
                     Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
-                scope.send(attempt.holder.host, ObjectMessage::Put(put));
-            }
-            if attempt.sent < self.rows.len() as u32 {
-                (attempt.sent, attempt.sent_at) = (self.rows.len() as u32, scope.now.time);
+                scope.send(to, ObjectMessage::Put(put));
             }
         }
     }
@@ -323,8 +343,7 @@ impl StripeUpload {
     /// long, it fails: who waits for it is to hear so.
     pub(super) fn retry(&mut self, scope: &mut Scope<'_>, name: Name, attempts: &mut u64) -> Fate {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let is_whole = self.there() >= self.stripe.rows;
-        let still_us = if is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
+        let still_us = if self.is_whole { now.since(*self.still_since.get_or_insert(now)) } else { 0 };
         if still_us >= STILL_DEADLINES * patience {
             return Fate::Fails(Failure::Unavailable);
         }
@@ -333,7 +352,7 @@ impl StripeUpload {
             return Fate::GoesOn;
         }
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
-            let is_late = attempt.sent == self.stripe.rows && now.since(attempt.sent_at) >= patience;
+            let is_late = attempt.is_all_sent(self.stripe) && now.since(attempt.sent_at) >= patience;
             if attempt.outdated {
                 scope.want_view(self.group);
             } else if attempt.crowded || is_late {
@@ -372,7 +391,7 @@ impl StripeUpload {
 
     /// Whether every holder that the newest view names has it, and the code can make up for the roles without one.
     pub(super) fn is_done(&self, scope: &Scope<'_>) -> bool {
-        if self.there() < self.stripe.rows {
+        if !self.is_whole {
             return false;
         }
         let Some(view) = scope.view(self.group).filter(|view| view.takes_chunks()) else { return false };
@@ -403,12 +422,16 @@ impl Attempt {
         !self.acknowledged && !self.outdated && !self.crowded
     }
 
+    fn is_all_sent(&self, stripe: Stripe) -> bool {
+        self.sent == stripe.cells_of(self.role.0)
+    }
+
     /// A newer view leaves its holder as it was. The view that the last cell names is judged by, so the rest goes on under this one; a
     /// holder to which all was sent answers to that. To put it again meanwhile would hold up whatever comes behind it on the link.
-    fn adopt(&mut self, view: ViewVersion, rows: u32, attempts: &mut u64) {
+    fn adopt(&mut self, view: ViewVersion, stripe: Stripe, attempts: &mut u64) {
         if self.outdated {
             self.restart(view, attempts);
-        } else if !self.acknowledged && self.sent < rows {
+        } else if !self.acknowledged && !self.is_all_sent(stripe) {
             self.view = view;
         }
     }
@@ -424,11 +447,11 @@ impl Attempt {
 #[cfg(test)]
 pub(super) mod tests {
     use store::{Budget, Eviction, Quotas, StoreConfig};
-    use types::{ClusterId, Incarnation, NamespaceId, NodeId, Term, UnixSeconds};
+    use types::{ClusterId, Incarnation, NamespaceId, NodeId, ObjectLayout, Term, UnixSeconds};
 
     use super::*;
     use crate::host::{Surroundings, Views};
-    use crate::{HostConfig, Limits, Now, Rules, Timing};
+    use crate::{HostConfig, Limits, Now, Timing};
 
     fn host(node: u16) -> HostId {
         HostId { node: NodeId(node), incarnation: Incarnation(1) }
@@ -454,12 +477,15 @@ pub(super) mod tests {
     #[test]
     fn a_view_that_leaves_a_holder_as_it_was_has_nothing_put_again_that_is_on_its_way() {
         let holder = Holder { host: host(1), since: ViewVersion(1) };
+        let (len, k, layout) = (8 << 16, 2, ObjectLayout::Spread);
+        let stripe = Geometry { len, chunk_len: 1 << 20, k, layout }.stripe(0).unwrap();
+        assert_eq!(stripe.rows, 4);
         let attempt = |sent, outdated| {
             let attempt = Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1));
             Attempt { sent, outdated, ..attempt }
         };
         let after = |mut attempt: Attempt| {
-            attempt.adopt(ViewVersion(2), 4, &mut 7);
+            attempt.adopt(ViewVersion(2), stripe, &mut 7);
             (attempt.number, attempt.view.0, attempt.sent)
         };
         assert_eq!(after(attempt(3, false)), (7, 2, 3), "the last cell names the new view");
@@ -472,7 +498,7 @@ pub(super) mod tests {
         let member = MemberId { group: GroupId(0), role: RoleIndex(1) };
         let (term, namespace) = (Term(1), NamespaceId::default());
         let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
-        let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2 };
+        let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2, layout: ObjectLayout::Spread };
         let name = (object, KeyHash(1), geometry);
         let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
         let holder = Holder { host: host(1), since: ViewVersion(1) };
@@ -532,9 +558,9 @@ pub(super) mod tests {
     fn without_the_rule_an_acknowledgement_counts_for_a_holder_that_came_back_empty() {
         let is_done = |rules| {
             let (mut around, mut views) = (surroundings(rules), Views::default());
-            let geometry = Geometry { len: 1_000, chunk_len: 1 << 20, k: 1 };
+            let geometry = Geometry { len: 1_000, chunk_len: 1 << 20, k: 1, layout: ObjectLayout::Spread };
             let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
-            stripe.rows.push(SmallVec::new());
+            stripe.is_whole = true;
             let holder = Holder { host: host(1), since: ViewVersion(1) };
             let attempt = Attempt::new(RoleIndex(0), holder, 7, ViewVersion(1));
             stripe.attempts.push(Attempt { acknowledged: true, ..attempt });

@@ -3,7 +3,7 @@
 use native::{Answer, MAX_SPANS, Meta, Places, Span, code_of};
 use proto::Place;
 use types::op::{ItemView, Key, Outcome};
-use types::{ClusterMap, Descriptor, GroupId, NodeId, RoleIndex, Slot, Stripe};
+use types::{ClusterMap, Descriptor, GroupId, NodeId, ObjectLayout, RoleIndex, Slot, Stripe};
 
 use super::{State, Wants};
 use crate::workers::worker::Worker;
@@ -56,21 +56,23 @@ fn whole(len: u64, node: Option<NodeId>) -> Span {
 
 /// One for each stripe.
 fn spans_of(map: &ClusterMap, descriptor: &Descriptor) -> Vec<Span> {
-    let of = |stripe: Stripe| Span {
-        start: stripe.start,
-        len: stripe.len,
-        cell_len: stripe.cell_len,
-        nodes: descriptor
-            .group_of(stripe.index)
-            .map(|group| hosts(map, group, descriptor.geometry.k))
-            .unwrap_or_default(),
+    let of = |stripe: Stripe| {
+        let group = descriptor.group_of(stripe.index);
+        // How many roles its bytes are read from, and how many bytes of one before it is the next one's turn.
+        let (roles, cell_len) = match stripe.layout {
+            ObjectLayout::Spread => (stripe.k, stripe.cell_len),
+            ObjectLayout::Wide => (stripe.k, stripe.chunk_len() as u32),
+            ObjectLayout::Copy => (1, 0),
+        };
+        let nodes = group.map(|group| holders(map, group, roles)).unwrap_or_default();
+        Span { start: stripe.start, len: stripe.len, cell_len, nodes }
     };
     descriptor.geometry.stripes().take(MAX_SPANS).map(of).filter(|span| !span.nodes.is_empty()).collect()
 }
 
-/// The nodes of the data roles of a group.
-fn hosts(map: &ClusterMap, group: GroupId, k: u8) -> Vec<Option<NodeId>> {
+/// The nodes that have the chunks of the first roles of a group.
+fn holders(map: &ClusterMap, group: GroupId, count: u8) -> Vec<Option<NodeId>> {
     let view = map.group(group);
-    let host = |role| Some(view?.data_role(RoleIndex(role))?.primary?.node);
-    (0..k).map(host).collect()
+    let holder = |role| Some(view?.holders_of(RoleIndex(role)).whole?.host.node);
+    (0..count).map(holder).collect()
 }

@@ -2,6 +2,7 @@
 
 use native::Window;
 use proto::{NewUpload, Now};
+use types::ObjectPolicy;
 use types::op::{Failure, Op, Outcome, Request};
 
 use super::uploads::{Stage, Step};
@@ -36,7 +37,8 @@ impl NativeConnection {
         };
         upload.stage = Stage::Stream { shard, wants: None };
         let (key, store) = (upload.key.clone(), upload.store.clone());
-        let new = NewUpload { key, store, len: upload.len, chunk_len: policy.chunk_bytes, once: upload.once };
+        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = policy;
+        let new = NewUpload { key, store, len: upload.len, chunk_len, layout, once: upload.once };
         let order = Order::Upload(upload.place, Box::new(new));
         let news = worker.order(now, shard, self.stream_asker(worker, id), order);
         self.hear_of_upload(worker, state, now, id, news);

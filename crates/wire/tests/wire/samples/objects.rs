@@ -43,7 +43,7 @@ structs! {
 }
 
 choices! {
-    ObjectLayout { 0 Spread {} }
+    ObjectLayout { 0 Spread {} 1 Wide {} 2 Copy {} }
     ObjectOp { 0 Begin { 0 } 1 Renew { 0 } 2 Commit { 0 } 3 Abandon { 0 } 4 Unpin { 0 } }
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
@@ -71,7 +71,8 @@ impl Sample for Checked {
 impl Sample for Geometry {
     fn sample(from: &mut Gen) -> Self {
         let chunk_len = MAX_CELL_BYTES * (1 + from.below(4) as u32);
-        Self { len: 1 + from.below(1 << 22), chunk_len, k: 1 + from.below(12) as u8 }
+        let (len, k) = (1 + from.below(1 << 22), 1 + from.below(12) as u8);
+        Self { len, chunk_len, k, layout: from.of() }
     }
 }
 
@@ -82,14 +83,15 @@ impl Sample for Put {
         let index = from.below(u64::from(geometry.stripe_count())) as u32;
         let stripe = geometry.stripe(index).expect("it is one of them");
         let cell = Checked::new(from.bytes(stripe.cell_len as usize).into());
+        let member: MemberId = from.of();
         Self {
-            member: from.of(),
+            member,
             view: from.of(),
             chunk: ChunkId { object: from.of(), stripe: index },
             attempt: from.of(),
             key_hash: from.of(),
             geometry,
-            row: from.below(u64::from(stripe.rows)) as u32,
+            row: from.below(u64::from(stripe.cells_of(member.role.0))) as u32,
             cell,
             trailer: from.of(),
         }
@@ -117,7 +119,7 @@ impl Sample for PutAs {
 impl Sample for Descriptor {
     fn sample(from: &mut Gen) -> Self {
         let geometry: Geometry = from.of();
-        let (id, layout, checksum) = (from.of(), from.of(), from.of());
+        let (id, checksum) = (from.of(), from.of());
         let groups = (0..1 + from.below(16)).map(|_| from.of()).collect();
         let end = geometry.stripe_count();
         let mut first = from.below(u64::from(end)) as u32;
@@ -127,7 +129,7 @@ impl Sample for Descriptor {
             exceptions.push(Exception { first, count, group: from.of() });
             first += count;
         }
-        Self { id, geometry, layout, groups, exceptions, checksum }
+        Self { id, geometry, groups, exceptions, checksum }
     }
 }
 
