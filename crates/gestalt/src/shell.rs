@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, disown};
+use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, Stats, disown};
 use native::Meta;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -147,6 +147,12 @@ impl Shell {
         let mut has_map = self.shared.has_map.subscribe();
         self.shared.with(|core, now| core.reach_out(now));
         matches!(tokio::time::timeout(limit, has_map.wait_for(|has| *has)).await, Ok(Ok(_)))
+    }
+
+    /// What the client has done by itself about values in chunks.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.enter().1.core.stats()
     }
 
     /// How many requests have not ended.

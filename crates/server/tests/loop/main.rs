@@ -14,6 +14,7 @@ mod health;
 mod latencies;
 mod limits;
 mod native;
+mod native_chunks;
 mod native_client;
 mod objects;
 mod operators;

@@ -23,6 +23,7 @@ use wire::object::{Placed, Refused};
 use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
+pub(crate) use elsewhere::groups_for;
 use rows::Rows;
 use stripe::StripeUpload;
 
@@ -136,7 +137,7 @@ impl Uploads {
             store: new.store,
             once: new.once,
             geometry,
-            groups: elsewhere::groups_for(scope, owner, hash, geometry),
+            groups: groups_for(scope, owner, hash, geometry),
             exceptions: Vec::new(),
             id: None,
             rows: Rows::new(geometry, protection),
