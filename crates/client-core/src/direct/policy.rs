@@ -62,7 +62,8 @@ impl Policy {
 
     /// One of so many bytes is not to be put into chunks.
     pub(crate) fn is_not_direct(&mut self, now: Time, len: u64) {
-        self.packed_up_to = len;
+        let known = if now < self.packed_until { self.packed_up_to } else { 0 };
+        self.packed_up_to = len.max(known);
         self.packed_until = now + (PAUSE_US << DOUBLINGS);
     }
 }

@@ -9,8 +9,8 @@ mod floor;
 mod large;
 mod memory;
 mod page;
-mod plain;
-mod sides;
+pub(crate) mod plain;
+pub(crate) mod sides;
 
 use std::fs;
 use std::path::PathBuf;

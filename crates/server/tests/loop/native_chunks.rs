@@ -32,10 +32,15 @@ fn cluster(limits: ConnectionLimits) -> Cluster {
 
 fn begin(client: &mut Native, key: &str) -> BegunChunks {
     let begin = BeginAsk { mode: StoreMode::Set, compare: None, len: LEN };
-    match client.call(key, Ask::Begin(begin)) {
-        Answer::Begun(begun) => *begun,
-        other => panic!("not begun but {other:?}"),
-    }
+    eventually("begun", || match client.call(key, Ask::Begin(begin)) {
+        Answer::Begun(begun) => Ok(*begun),
+        other => {
+            // Who writes through a node opens the group for chunks.
+            client.put(key, &noise(8, LEN as usize));
+            client.code(key, Ask::Delete { compare: None });
+            Err(format!("{other:?}"))
+        }
+    })
 }
 
 fn found(client: &mut Native, key: &str) -> FoundChunks {

@@ -100,6 +100,10 @@ async fn outcome(client: &Client, step: &Json) -> Result<Json, Error> {
 async fn conforms(client: &Client) {
     let steps: Vec<Json> = serde_json::from_str(STEPS).expect("a list of steps");
     assert!(steps.len() > 30);
+    // Another client may have done them before.
+    for key in steps.iter().filter_map(|step| step["key"].as_str()) {
+        client.delete(key.to_owned()).await.expect("a key that is not there is none");
+    }
     for step in &steps {
         let got = outcome(client, step).await.unwrap_or_else(|error| match error {
             Error::Code(code) => serde_json::json!({ "code": format!("{code:?}") }),
