@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use native::{Ask, BeginAsk, CommitAsk, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk, Written};
+use native::{
+    Ask, BeginAsk, CommitAsk, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk,
+    Written,
+};
 use types::op::Key;
 use types::{NamespaceId, Once, Time};
 
@@ -98,7 +101,18 @@ impl Request {
             Op::Store { body, .. } => Upload::of(body),
             _ => None,
         };
-        Self { key, op, deadline, attempts: 0, place: None, upload, reading: None, name: None, way: Way::Node, committing: false }
+        Self {
+            key,
+            op,
+            deadline,
+            attempts: 0,
+            place: None,
+            upload,
+            reading: None,
+            name: None,
+            way: Way::Node,
+            committing: false,
+        }
     }
 
     /// Length of the value that it is to store.

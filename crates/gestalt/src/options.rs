@@ -42,7 +42,9 @@ pub struct Options {
 
 /// Text that says not how to make a client.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES&encode=auto&decode=auto]")]
+#[error(
+    "'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES&encode=auto&decode=auto]"
+)]
 pub struct BadUri {
     uri: String,
     reason: String,

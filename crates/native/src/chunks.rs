@@ -210,7 +210,8 @@ impl Chunked {
         let code_len = usize::from(fields.u8()?);
         let code = fields.bytes(code_len)?;
         let code: Option<Profile> = std::str::from_utf8(&code).ok().and_then(|code| code.parse().ok());
-        let code = code.filter(|code| code.k() == usize::from(geometry.k)).ok_or(Malformed::Field("the code"))?;
+        let code =
+            code.filter(|code| code.k() == usize::from(geometry.k)).ok_or(Malformed::Field("the code"))?;
         let groups = take_groups(fields)?;
         let exceptions = usize::from(fields.u8()?);
         if exceptions > MAX_EXCEPTIONS {
@@ -308,7 +309,11 @@ impl FetchAsk {
         let (member, chunk) = (take_member(fields)?, take_chunk(fields)?);
         let (first, count, window) = (fields.u32()?, fields.u32()?, fields.u32()?);
         let are_rows = first < MAX_ROWS && (1..=MAX_ROWS).contains(&count);
-        if are_rows { Ok(Self { member, chunk, first, count, window }) } else { Err(Malformed::Field("the rows")) }
+        if are_rows {
+            Ok(Self { member, chunk, first, count, window })
+        } else {
+            Err(Malformed::Field("the rows"))
+        }
     }
 }
 
@@ -392,7 +397,11 @@ impl Written {
     }
 
     pub(crate) fn take(fields: &mut Fields) -> Result<Self, Malformed> {
-        Ok(Self { object: take_object(fields)?, geometry: take_geometry(fields)?, groups: take_groups(fields)? })
+        Ok(Self {
+            object: take_object(fields)?,
+            geometry: take_geometry(fields)?,
+            groups: take_groups(fields)?,
+        })
     }
 }
 
@@ -461,7 +470,8 @@ fn put_geometry(geometry: &Geometry, out: &mut Vec<u8>) {
 
 fn take_geometry(fields: &mut Fields) -> Result<Geometry, Malformed> {
     let geometry = Geometry { len: fields.u64()?, chunk_len: fields.u32()?, k: fields.u8()? };
-    let is_possible = geometry.is_possible() && geometry.chunk_len <= MAX_CHUNK_BYTES && geometry.k <= Profile::MAX_K;
+    let is_possible =
+        geometry.is_possible() && geometry.chunk_len <= MAX_CHUNK_BYTES && geometry.k <= Profile::MAX_K;
     if is_possible { Ok(geometry) } else { Err(Malformed::Field("the geometry")) }
 }
 

@@ -28,7 +28,12 @@ impl Chunked {
     /// Of a value that is to be put into `groups`; none if it has to go through a node, for some role has nobody who would take its
     /// chunks now.
     #[must_use]
-    pub fn to_be(map: &ClusterMap, object: ObjectId, geometry: Geometry, groups: Vec<GroupId>) -> Option<Self> {
+    pub fn to_be(
+        map: &ClusterMap,
+        object: ObjectId,
+        geometry: Geometry,
+        groups: Vec<GroupId>,
+    ) -> Option<Self> {
         let (layout, exceptions, checksum) = (ObjectLayout::Spread, Vec::new(), 0);
         let descriptor = Descriptor { id: object, geometry, layout, groups, exceptions, checksum };
         let chunked = Self::of(map, &descriptor)?;

@@ -274,7 +274,9 @@ impl Ask {
         let flags = header.flags;
         let only = |known: u8| if flags & !known == 0 { Ok(()) } else { Err(Malformed::Reserved) };
         match header.kind {
-            Kind::Get => only(RANGE | TOUCH | DIRECT).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get),
+            Kind::Get => {
+                only(RANGE | TOUCH | DIRECT).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get)
+            }
             Kind::Store => only(COMPARE).and_then(|()| StoreAsk::take(flags, fields)).map(Self::Store),
             Kind::Delete => {
                 only(COMPARE).and_then(|()| compare(flags, fields)).map(|compare| Self::Delete { compare })
@@ -286,9 +288,9 @@ impl Ask {
             Kind::Session => only(0).map(|()| Self::Session),
             Kind::Fetch => only(0).and_then(|()| FetchAsk::take(fields)).map(|it| Self::Fetch(it.into())),
             Kind::Unpin => only(0).and_then(|()| UnpinAsk::take(fields)).map(Self::Unpin),
-            Kind::Begin => only(COMPARE)
-                .and_then(|()| BeginAsk::take(flags & COMPARE != 0, fields))
-                .map(Self::Begin),
+            Kind::Begin => {
+                only(COMPARE).and_then(|()| BeginAsk::take(flags & COMPARE != 0, fields)).map(Self::Begin)
+            }
             Kind::Put => only(0).and_then(|()| PutAsk::take(fields)).map(|it| Self::Put(it.into())),
             Kind::Commit => only(COMPARE)
                 .and_then(|()| CommitAsk::take(flags & COMPARE != 0, fields))

@@ -207,7 +207,9 @@ impl Direct {
         }
         self.drop_parts(|part| part.parent == id && part.what.is_of_transfer());
         let farewell = match &transfer.kind {
-            Kind::Read(read) => read.pin().map(|(object, pin)| UnpinAsk { object, pin, done: true }).map(Ask::Unpin),
+            Kind::Read(read) => {
+                read.pin().map(|(object, pin)| UnpinAsk { object, pin, done: true }).map(Ask::Unpin)
+            }
             Kind::Write(write) => Some(Ask::Abandon(Box::new(write.written()))),
             Kind::Committing(..) => None,
         };
@@ -379,7 +381,8 @@ impl Direct {
             (Some(What::Put { stripe }), Answer::Just(native::Code::Placed)) => {
                 let stripe = *stripe;
                 let Some(part) = self.parts.remove(&id) else { return };
-                if let Some(Transfer { kind: Kind::Write(write), .. }) = self.transfers.get_mut(&part.parent) {
+                if let Some(Transfer { kind: Kind::Write(write), .. }) = self.transfers.get_mut(&part.parent)
+                {
                     write.placed(stripe);
                 }
                 self.go_on(means, part.parent);

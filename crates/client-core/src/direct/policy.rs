@@ -94,6 +94,9 @@ mod tests {
         let mut policy = Policy::new(Coding::Client);
         policy.is_not_direct(Time(1), 100_000);
         assert_eq!([100_000, 100_001].map(|len| policy.tries(Time(2), Some(len))), [false, true]);
-        assert!(policy.tries(Time(1 + (PAUSE_US << DOUBLINGS)), Some(1)), "the namespace may have another rule");
+        assert!(
+            policy.tries(Time(1 + (PAUSE_US << DOUBLINGS)), Some(1)),
+            "the namespace may have another rule"
+        );
     }
 }

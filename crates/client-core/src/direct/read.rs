@@ -231,7 +231,8 @@ impl Read {
             let count = (rows as u32).min(stripe.rows - row);
             let group = self.found.chunks.holders_of(stripe.index)?.group;
             self.number += 1;
-            self.credit = (self.credit + u64::from(count) * code.k() as u64 * HEDGED_PERCENT).min(MOST_CREDIT);
+            self.credit =
+                (self.credit + u64::from(count) * code.k() as u64 * HEDGED_PERCENT).min(MOST_CREDIT);
             self.batches.push_back(Batch::new((self.number, group), stripe, (row, count), code, means.now));
             self.next = match row + count {
                 next if next < stripe.rows => Some((stripe, next)),

@@ -7,7 +7,8 @@ use native::{
     Meta, Piece, RoleHolders,
 };
 use types::{
-    ChunkId, Geometry, GroupId, MemberId, NamespaceId, NodeId, ObjectId, RoleIndex, Term, ViewVersion, checksum,
+    ChunkId, Geometry, GroupId, MemberId, NamespaceId, NodeId, ObjectId, RoleIndex, Term, ViewVersion,
+    checksum,
 };
 
 use crate::world::World;
@@ -68,7 +69,12 @@ fn reads(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnId
 }
 
 /// A holder sends the cell of its role.
-fn sends(world: &mut World, (conn, wire, fetch): (client_core::ConnId, u64, FetchAsk), cell: &[u8], sum: u32) {
+fn sends(
+    world: &mut World,
+    (conn, wire, fetch): (client_core::ConnId, u64, FetchAsk),
+    cell: &[u8],
+    sum: u32,
+) {
     let object = fetch.chunk.object;
     assert_eq!((object, fetch.chunk.stripe, fetch.first, fetch.count), (self::object(), 0, 0, 1));
     world.answer(conn, wire, Answer::Cells(Cells { cell_len: CELL as u32, checksums: vec![sum] }));
@@ -82,7 +88,10 @@ fn role_of(fetch: &(client_core::ConnId, u64, FetchAsk)) -> usize {
 
 /// What is asked when a read is over.
 fn is_unpinned(world: &mut World) -> bool {
-    world.asked().iter().any(|(_, _, request)| matches!(&request.ask, Ask::Unpin(unpin) if unpin.pin == 9 && unpin.done))
+    world
+        .asked()
+        .iter()
+        .any(|(_, _, request)| matches!(&request.ask, Ask::Unpin(unpin) if unpin.pin == 9 && unpin.done))
 }
 
 #[test]
@@ -168,7 +177,10 @@ fn a_value_is_committed_when_all_holders_have_its_chunks() {
         let Ask::Put(put) = request.ask else { panic!("{:?}", request.ask) };
         let role = usize::from(put.member.role.0);
         assert_eq!(put.chunk, ChunkId { object: object(), stripe: 0 });
-        assert_eq!((put.view, put.checksums, put.trailer.len()), (ViewVersion(3), vec![checksum(&cell(role))], 3));
+        assert_eq!(
+            (put.view, put.checksums, put.trailer.len()),
+            (ViewVersion(3), vec![checksum(&cell(role))], 3)
+        );
         let here = cells.iter().filter(|piece| piece.id == wire).any(|piece| piece.bytes == cell(role));
         assert!(here, "role {role}");
         assert!(world.asked().is_empty(), "not before all have it");

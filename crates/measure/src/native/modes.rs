@@ -94,7 +94,8 @@ const MODES: &[(&str, Coding, Coding)] = &[
 
 fn native(runtime: &Runtime, cluster: &Running, encode: Coding, decode: Coding) -> Result<Client, String> {
     let address = cluster.server.cluster().ok_or("no cluster")?.native(0)?;
-    let mut options: Options = format!("gestalt://{address}/default").parse().map_err(|bad| format!("{bad}"))?;
+    let mut options: Options =
+        format!("gestalt://{address}/default").parse().map_err(|bad| format!("{bad}"))?;
     (options.encode, options.decode) = (encode, decode);
     runtime.block_on(Client::with(&options)).map_err(|error| error.to_string())
 }

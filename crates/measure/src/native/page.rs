@@ -147,8 +147,7 @@ fn modes(document: &Document, page: &mut String) {
         return;
     }
     page.push_str("## Who codes\n\n");
-    let header =
-        ["value", "mode", "SET, ms/MB", "SET, MB/s", "GET, ms/MB", "GET, MB/s"].map(str::to_owned);
+    let header = ["value", "mode", "SET, ms/MB", "SET, MB/s", "GET, ms/MB", "GET, MB/s"].map(str::to_owned);
     let rows = document.modes.iter().map(|mode| {
         let figures = [&mode.set_ms, &mode.set_rate, &mode.get_ms, &mode.get_rate];
         let names = vec![format!("{} kB", mode.len / 1000), mode.title.clone()];

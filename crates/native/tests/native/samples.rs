@@ -52,7 +52,10 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("locate", request(12, 0, "k", Ask::Locate)),
         ("session", request(13, 0, "n", Ask::Session)),
         ("incr-once", once(request(14, 0, "n", up(None)))),
-        ("get-direct", request(15, 0, "film", Ask::Get(GetAsk { window: 65_536, direct: true, ..GetAsk::default() }))),
+        (
+            "get-direct",
+            request(15, 0, "film", Ask::Get(GetAsk { window: 65_536, direct: true, ..GetAsk::default() })),
+        ),
         ("fetch", request(16, 0, "film", Ask::Fetch(Box::new(fetch())))),
         ("unpin", request(17, 0, "film", Ask::Unpin(UnpinAsk { object: object(), pin: 5, done: true }))),
         ("begin", once(request(18, 0, "film", Ask::Begin(begin())))),
@@ -93,7 +96,14 @@ fn begin() -> BeginAsk {
 
 fn put() -> PutAsk {
     let (checksums, trailer) = (vec![1, 2, 3], vec![4, 5, 6]);
-    PutAsk { member: member(), view: ViewVersion(9), chunk: chunk(), geometry: geometry(), checksums, trailer }
+    PutAsk {
+        member: member(),
+        view: ViewVersion(9),
+        chunk: chunk(),
+        geometry: geometry(),
+        checksums,
+        trailer,
+    }
 }
 
 fn written() -> Written {

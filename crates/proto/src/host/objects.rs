@@ -10,7 +10,7 @@ use super::Host;
 use super::driver::{Action, Place, Token};
 use crate::Now;
 use crate::objects::names::{DepositId, GatherId, OwnerRequest, StreamId, Told, UploadId};
-use crate::objects::{NewDeposit, NewGather, NewUpload, Objects, groups_for, Scope, Wanted};
+use crate::objects::{NewDeposit, NewGather, NewUpload, Objects, Scope, Wanted, groups_for};
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::{self, Pending, Primary};
 
@@ -133,9 +133,8 @@ impl Streams<'_> {
         rows: (u32, u32),
         most_bytes: u32,
     ) -> Option<Vec<Checked>> {
-        let read = self.with_objects(|objects, scope, _| {
-            objects.read_chunk(scope, key_hash, whose, rows, most_bytes)
-        });
+        let read = self
+            .with_objects(|objects, scope, _| objects.read_chunk(scope, key_hash, whose, rows, most_bytes));
         self.host.carry_out(self.now);
         read
     }

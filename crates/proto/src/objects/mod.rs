@@ -40,7 +40,9 @@ mod upload;
 use std::collections::BTreeMap;
 
 use store::{ChunkPages, QuotaShortage};
-use types::{ChunkId, GroupView, HostId, KeyHash, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use types::{
+    ChunkId, GroupView, HostId, KeyHash, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time,
+};
 use wire::graph::GraphMessage;
 use wire::object::{Checked, Free, Heard, ObjectMessage, Put, Recall, Refusal, Refused};
 

@@ -120,7 +120,11 @@ fn a_chunk_is_kept_where_it_belongs_as_its_checksums_say_and_once() {
     assert_eq!(put(&mut holder, "film", &ask, &cells), Code::Placed);
     assert_eq!(put(&mut holder, "film", &ask, &cells), Code::Placed, "the same once more");
     let (other, cells_of_other, _) = chunk(&begun, 100);
-    assert_eq!(put(&mut holder, "film", &other, &cells_of_other), Code::Corrupt, "another one under its name");
+    assert_eq!(
+        put(&mut holder, "film", &other, &cells_of_other),
+        Code::Corrupt,
+        "another one under its name"
+    );
     let wrong = |change: &dyn Fn(&mut PutAsk)| {
         let mut ask = ask.clone();
         ask.chunk.object.salt += 1;
@@ -136,10 +140,18 @@ fn a_chunk_is_kept_where_it_belongs_as_its_checksums_say_and_once() {
     assert_eq!(elsewhere(&mut holder, &|ask| ask.member.group = GroupId(1000)), Code::Moved);
     assert_eq!(elsewhere(&mut holder, &|ask| ask.member.role = RoleIndex(40)), Code::Moved);
     assert_eq!(elsewhere(&mut holder, &|ask| ask.chunk.object.owner.role = RoleIndex(4)), Code::Moved);
-    assert_eq!(elsewhere(&mut holder, &|ask| ask.geometry.k = 4), Code::Moved);
+    let wider = |ask: &mut PutAsk| {
+        ask.geometry.k = 4;
+        ask.checksums.truncate(2);
+    };
+    assert_eq!(elsewhere(&mut holder, &wider), Code::Moved);
     assert_eq!(elsewhere(&mut holder, &|ask| ask.trailer = vec![1]), Code::Moved);
     let sums = wrong(&|ask| ask.checksums[0] += 1);
-    assert_eq!(put(&mut holder, "film", &sums, &cells[..1]), Code::Corrupt, "another cell than was announced");
+    assert_eq!(
+        put(&mut holder, "film", &sums, &cells[..1]),
+        Code::Corrupt,
+        "another cell than was announced"
+    );
     let trailer = wrong(&|ask| ask.trailer[0] += 1);
     assert_eq!(put(&mut holder, "film", &trailer, &cells), Code::Corrupt, "another chunk than was announced");
     let (mut nobody, _) = Native::connect(&cluster, (node + 1) % 5);
@@ -147,6 +159,9 @@ fn a_chunk_is_kept_where_it_belongs_as_its_checksums_say_and_once() {
     assert_eq!(put(&mut nobody, "film", &role, &cells), Code::Moved, "at a node that does not hold the role");
     // One without an owner's id is kept until its owner says that there is none.
     assert_eq!(put(&mut holder, "film", &wrong(&|_| ()), &cells), Code::Placed);
+    let (mut liar, _) = Native::connect(&cluster, node);
+    announce(&mut liar, "film", &wrong(&|ask| _ = ask.checksums.pop()));
+    liar.expect_closing(Reason::Malformed);
     let id = announce(&mut holder, "film", &wrong(&|ask| ask.chunk.object.salt += 1));
     holder.say(&FromClient::Piece(Piece { id, bytes: cells[0].slice(1..) }));
     holder.expect_closing(Reason::TooManyBytes);

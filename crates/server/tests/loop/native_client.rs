@@ -102,7 +102,7 @@ async fn conforms(client: &Client) {
     assert!(steps.len() > 30);
     // Another client may have done them before.
     for key in steps.iter().filter_map(|step| step["key"].as_str()) {
-        client.delete(key.to_owned()).await.expect("a key that is not there is none");
+        let _ = client.delete(key.to_owned()).await;
     }
     for step in &steps {
         let got = outcome(client, step).await.unwrap_or_else(|error| match error {

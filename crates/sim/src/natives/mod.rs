@@ -31,8 +31,8 @@ use crate::stage::Stage;
 use crate::stage::clock::Clock;
 use crate::stage::queue::{Event, NativeEvent};
 
-pub(crate) use link::Link;
 pub(crate) use chunks::Put;
+pub(crate) use link::Link;
 pub(crate) use port::{Around, Port, Wants};
 pub(crate) use process::{Caller, Process};
 

@@ -38,7 +38,8 @@ impl NativeConnection {
         state.fetch_windows.insert(id, fetch.window);
         let shard = fetch.member.group.shard(worker.shared.config.workers);
         let (key_hash, rows) = (place.hash, (fetch.first, fetch.count));
-        let rows = ChunkRows { key_hash, whose: (fetch.member, fetch.chunk), rows, most_bytes: MAX_FETCH_BYTES };
+        let rows =
+            ChunkRows { key_hash, whose: (fetch.member, fetch.chunk), rows, most_bytes: MAX_FETCH_BYTES };
         let asker = self.stream_asker(worker, id);
         if let Some(news) = worker.order(worker.clock.now(), shard, asker, Order::Read(Box::new(rows))) {
             state.hear_of_chunk(worker, id, &news);
@@ -214,7 +215,8 @@ impl State {
         (key, place, begin): (&Key, Place, &BeginAsk),
     ) {
         let now = worker.clock.now();
-        let open_ms = u32::try_from(worker.shared.config.timing.object_deadline_us / 1000).unwrap_or(u32::MAX);
+        let open_ms =
+            u32::try_from(worker.shared.config.timing.object_deadline_us / 1000).unwrap_or(u32::MAX);
         match to_be(worker, now, key, place, begin, Some(object)) {
             Some(chunks) => {
                 Answer::Begun(Box::new(BegunChunks { open_ms, chunks })).put(id, &mut self.output);

@@ -149,7 +149,9 @@ impl Sendings {
             }
             News::Whole => chunks.end = Some(Ok(())),
             News::Ended(Outcome::Failed(failure)) => chunks.end = Some(Err(*failure)),
-            News::Ended(_) | News::Room(_) | News::Cells(_) => debug_assert!(false, "a read ends whole or with a failure"),
+            News::Ended(_) | News::Room(_) | News::Cells(_) => {
+                debug_assert!(false, "a read ends whole or with a failure")
+            }
         }
         true
     }
