@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
+use native::MAX_PIECE_BYTES;
 use types::Name;
 
+use crate::direct::Coding;
 use crate::rules::Rules;
 
 /// See the module.
@@ -30,6 +32,14 @@ pub struct Config {
     pub max_requests: usize,
     /// Most bytes of one value that have been asked for and not been taken by the caller.
     pub window: u32,
+    /// Who codes values in chunks that are written, and who puts together those that are read.
+    pub encode: Coding,
+    /// See `encode`.
+    pub decode: Coding,
+    /// Values up to this length are not asked about before they are written: they lie whole at one member.
+    pub chunks_above: usize,
+    /// After how long a holder of chunks is slow, so that others are asked, in microseconds.
+    pub hedge_us: u64,
     /// The rules that are kept: all of them, but in tests of what each prevents.
     pub rules: Rules,
 }
@@ -47,6 +57,10 @@ impl Default for Config {
             no_session_us: 1_000_000,
             max_requests: 65_536,
             window: 1 << 20,
+            encode: Coding::Auto,
+            decode: Coding::Auto,
+            chunks_above: MAX_PIECE_BYTES,
+            hedge_us: 25_000,
             rules: Rules::all(),
         }
     }

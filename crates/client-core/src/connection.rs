@@ -86,6 +86,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::SESSIONS))
     }
 
+    /// Whether chunks may be read and put here.
+    pub(crate) fn takes_chunks(&self) -> bool {
+        matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::CHUNKS))
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.out_bytes < OUT_HIGH_BYTES
     }

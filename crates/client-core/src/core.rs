@@ -1,5 +1,7 @@
 //! All of a client's requests and connections. What happens is routed to who is concerned; what has to happen is said as data.
 
+mod transfers;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -13,11 +15,12 @@ use types::{MAX_OBJECT_BYTES, NamespaceId, Time};
 
 use crate::config::Config;
 use crate::connection::{Connection, Stage};
+use crate::direct::{Direct, Policy};
 use crate::error::Error;
 use crate::event::{Action, ConnId, Done, Event, RequestId};
 use crate::nodes::Nodes;
 use crate::operation::{Op, Operation};
-use crate::request::{Fate, Found, Place, Request};
+use crate::request::{Fate, Found, Place, Reading, Request, Way};
 use crate::sessions::{Naming, RoleId, Sessions};
 
 /// Most times that the pause before a request is sent again doubles.
@@ -41,6 +44,12 @@ pub struct Core {
     /// Requests for which there is no node now, or no map yet.
     homeless: BTreeSet<RequestId>,
     sessions: Sessions,
+    direct: Direct,
+    /// Which values are coded here.
+    encode: Policy,
+    decode: Policy,
+    /// The newest time that is known.
+    seen: Time,
     actions: VecDeque<Action>,
     events: VecDeque<Event>,
     /// The last numbers that were given.
@@ -57,6 +66,10 @@ impl Core {
         Self {
             nodes: Nodes::new(config.seeds.clone()),
             sessions: Sessions::new(config.no_session_us, config.rules),
+            direct: Direct::default(),
+            encode: Policy::new(config.encode),
+            decode: Policy::new(config.decode),
+            seen: Time(0),
             config,
             requests: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -78,6 +91,7 @@ impl Core {
     /// `Closed`, `Full`, `BadKey` or `TooLarge`: then nothing has been asked.
     pub fn submit(&mut self, now: Time, operation: Operation) -> Result<RequestId, Error> {
         let Operation { key, op, timeout_us } = operation;
+        self.seen = now;
         if self.is_closed {
             return Err(Error::Closed);
         }
@@ -91,7 +105,8 @@ impl Core {
             return Err(Error::TooLarge);
         }
         let deadline = now + timeout_us.unwrap_or(self.config.timeout_us);
-        let request = Request::new(key, op, deadline);
+        let way = self.way_of(now, &op);
+        let request = Request { way, ..Request::new(key, op, deadline) };
         let waits = request.is_incomplete();
         let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
         let id = self.add(request);
@@ -140,6 +155,7 @@ impl Core {
         if let (Some(bytes), Some(Place { conn, sent: Some((wire, _)) })) = (grant, request.place) {
             self.say(conn, &FromClient::Window(Window { id: wire, bytes }));
         }
+        self.taken_of_transfer(id);
     }
 
     /// The caller does not want to wait any more. What the request has done so far stays done.
@@ -180,6 +196,7 @@ impl Core {
         let connections = std::mem::take(&mut self.connections);
         self.actions.extend(connections.into_keys().map(Action::Close));
         self.by_address.clear();
+        self.direct = Direct::default();
     }
 }
 
@@ -214,7 +231,7 @@ impl Core {
         let first = |set: &BTreeSet<(Time, RequestId)>| set.first().map(|(time, _)| *time);
         let homeless = (!self.homeless.is_empty()).then(|| self.nodes.next_try(now)).flatten();
         let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
-        [first(&self.deadlines).filter(|_| hold), first(&self.parked), homeless]
+        [first(&self.deadlines).filter(|_| hold), first(&self.parked), homeless, self.direct.due()]
             .into_iter()
             .flatten()
             .chain(opening)
@@ -235,6 +252,7 @@ impl Core {
 
     /// Bytes have come, which are taken off `input` as far as they are whole frames.
     pub fn received(&mut self, now: Time, conn: ConnId, input: &mut BytesMut) {
+        self.seen = now;
         while self.connections.contains_key(&conn) {
             let message = match Decoder::next(input) {
                 Ok(None) => return,
@@ -250,6 +268,7 @@ impl Core {
 
     /// A connection could not be made, or has ended.
     pub fn lost(&mut self, now: Time, conn: ConnId) {
+        self.seen = now;
         let Some(connection) = self.connections.remove(&conn) else { return };
         self.by_address.remove(&connection.address);
         self.nodes.fails(now, connection.address, self.config.pause_us);
@@ -271,10 +290,13 @@ impl Core {
                 Fate::Unknown => self.finish(*id, Err(Error::Unknown)),
             }
         }
+        self.direct.lose(self.means(now), conn);
+        self.carry_out(now);
     }
 
     /// Time has passed.
     pub fn tick(&mut self, now: Time) {
+        self.seen = now;
         let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
         while hold
             && let Some(entry @ (_, id)) = self.deadlines.first().copied().filter(|(time, _)| *time <= now)
@@ -287,6 +309,8 @@ impl Core {
             self.parked.remove(&entry);
             self.route(now, entry.1);
         }
+        self.direct.tick(self.means(now));
+        self.carry_out(now);
         let late = |connection: &Connection| matches!(connection.stage, Stage::Opening(since) if since + self.config.connect_us <= now);
         let late: Vec<ConnId> =
             self.connections.iter().filter(|(_, one)| late(one)).map(|(conn, _)| *conn).collect();
@@ -338,18 +362,27 @@ impl Core {
                 }
             }
             FromServer::End(wire, code) => {
-                if let Some(id) = self.end(conn, wire) {
-                    let whole = self.requests.get(&id).and_then(|request| request.reading);
-                    match code {
-                        Code::Whole if whole.is_some_and(|reading| reading.is_whole()) => {
-                            self.finish(id, Ok(Done::Value));
-                        }
-                        Code::Whole => self.finish(id, Err(Error::Code(Code::Corrupt))),
-                        code => self.failed(now, id, code),
+                match self.end(conn, wire) {
+                    Some(id) if id.is_part() => {
+                        self.direct.hear_end(self.means(now), id, code);
+                        self.carry_out(now);
                     }
+                    Some(id) => self.ended(now, id, code),
+                    None => {}
                 }
                 self.pump(now, conn);
             }
+        }
+    }
+
+    /// A value in pieces is at its end.
+    fn ended(&mut self, now: Time, id: RequestId, code: Code) {
+        let is_whole = |reading: Reading| reading.is_whole();
+        let reading = self.requests.get(&id).and_then(|request| request.reading);
+        match code {
+            Code::Whole if reading.is_some_and(is_whole) => self.finish(id, Ok(Done::Value)),
+            Code::Whole => self.finish(id, Err(Error::Code(Code::Corrupt))),
+            code => self.failed(now, id, code),
         }
     }
 
@@ -399,6 +432,12 @@ impl Core {
         let id = if answer.goes_on() { self.in_flight(conn, wire) } else { self.end(conn, wire) };
         if let Some(id) = id {
             match answer {
+                answer if id.is_part() => {
+                    self.direct.hear_answer(self.means(now), id, &answer);
+                    self.carry_out(now);
+                }
+                Answer::Chunks(found) => self.chunks_found(now, id, *found),
+                Answer::Begun(begun) => self.chunks_begun(now, id, *begun),
                 Answer::Value(value) => self.found(conn, id, value),
                 Answer::Just(code) if code as u8 >= Code::NotANumber as u8 => self.failed(now, id, code),
                 // The key has nothing any more: what has come is the beginning of a value without its end.
@@ -429,9 +468,14 @@ impl Core {
     }
 
     fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Bytes) {
-        if let Some(id) = self.in_flight(conn, wire)
-            && !self.bring(conn, id, bytes)
-        {
+        let Some(id) = self.in_flight(conn, wire) else { return };
+        let is_one = if id.is_part() {
+            self.direct.hear_piece(self.means(now), id, bytes)
+        } else {
+            self.bring(conn, id, bytes)
+        };
+        self.carry_out(now);
+        if !is_one {
             self.distrust(now, conn, Malformed::Field("the length of a value"));
         }
     }
@@ -466,6 +510,13 @@ impl Core {
             }
             return self.parked.extend(held.into_iter().map(|id| (AT_ONCE, id)));
         }
+        if matches!(code, Code::NotDirect | Code::Moved) && request.way == Way::Chunks {
+            if code == Code::NotDirect {
+                self.encode.is_not_direct(now, request.value_len());
+            }
+            request.way = Way::Node;
+            return self.send_again(now, id, 0);
+        }
         // Under its name it may be asked again what became of it.
         let asks_again = self.config.rules.asks_again_what_may_be_done(request.name.is_some());
         let may_repeat = code.may_repeat() || code == Code::Unknown && asks_again;
@@ -486,7 +537,7 @@ impl Core {
     /// The request that goes by this number at a connection, if it still does.
     fn in_flight(&self, conn: ConnId, wire: u64) -> Option<RequestId> {
         let id = *self.connections.get(&conn)?.in_flight.get(&wire)?;
-        let place = self.requests.get(&id)?.place?;
+        let place = if id.is_part() { self.direct.place(id) } else { self.requests.get(&id)?.place }?;
         (place.conn == conn && place.sent.is_some_and(|(number, _)| number == wire)).then_some(id)
     }
 
@@ -506,6 +557,9 @@ impl Core {
     fn route(&mut self, now: Time, id: RequestId) {
         // Several may have looked for its way: those who wait for a node, and those for a session.
         let Some(request) = self.requests.get(&id).filter(|request| request.place.is_none()) else { return };
+        if self.direct.is_under_way(id) {
+            return;
+        }
         let Some(map) = self.nodes.map() else {
             self.homeless.insert(id);
             return self.look_for_a_map(now);
@@ -579,7 +633,14 @@ impl Core {
         while connection.has_credit()
             && let Some(id) = connection.waiting.pop_front()
         {
+            if id.is_part() {
+                self.direct.launch(id, conn, connection);
+                continue;
+            }
             let Some(request) = self.requests.get_mut(&id) else { continue };
+            if !connection.takes_chunks() {
+                request.way = Way::Node;
+            }
             if !connection.takes_names() && request.needs_names() {
                 refused.push((id, if request.may_be_done() { Error::Unknown } else { Error::Unreachable }));
                 continue;
@@ -589,11 +650,13 @@ impl Core {
                 self.parked.extend(self.sessions.end(&name).map(|id| (AT_ONCE, id)));
             }
             let once = request.name.map(|name| self.sessions.freshened(name));
-            let message = namespace.and_then(|namespace| request.message(namespace, now, window, once));
+            let written = self.direct.written(id);
+            let message =
+                namespace.and_then(|namespace| request.message(namespace, now, window, once, written));
             let Some(message) = message else { continue };
             let sent = connection.ask(id, &message);
             request.place = Some(Place { conn, sent: Some(sent) });
-            if request.upload.is_some() {
+            if request.upload.is_some() && request.way == Way::Node {
                 connection.uploading.push_back(id);
             }
         }
@@ -609,9 +672,15 @@ impl Core {
             && idle < connection.uploading.len()
             && let Some(id) = connection.uploading.pop_front()
         {
-            let Some(request) = self.requests.get_mut(&id) else { continue };
-            let Some(Place { conn: at, sent: Some((wire, _)) }) = request.place else { continue };
-            let Some(upload) = request.upload.as_mut().filter(|_| at == conn) else { continue };
+            let found = if id.is_part() {
+                self.direct.upload(id)
+            } else {
+                self.requests.get_mut(&id).and_then(Request::uploading)
+            };
+            let Some((Place { conn: at, sent: Some((wire, _)) }, upload)) = found else { continue };
+            if at != conn {
+                continue;
+            }
             idle += 1;
             if upload.is_ready()
                 && let Some((piece, is_last)) = upload.next_piece()
@@ -633,6 +702,11 @@ impl Core {
 
     fn send_again(&mut self, now: Time, id: RequestId, pause_us: u64) {
         let Some(request) = self.requests.get_mut(&id) else { return };
+        if self.direct.has(id) {
+            // What did not come of it once is left to a node.
+            self.direct.end(id);
+            request.way = Way::Node;
+        }
         request.restart(self.config.rules);
         if pause_us == 0 {
             self.route(now, id);
@@ -654,12 +728,14 @@ impl Core {
         let Some(request) = self.requests.remove(&id) else { return };
         self.deadlines.remove(&(request.deadline, id));
         self.homeless.remove(&id);
+        self.direct.end(id);
         let next = request.name.and_then(|name| self.sessions.end(&name));
         if let Some(role) = self.sessions.asked_for_by(id).filter(|_| matches!(request.op, Op::Session)) {
             return self.session_settles(role, &result);
         }
         self.events.push_back(Event::Done(id, result));
         self.parked.extend(next.map(|id| (AT_ONCE, id)));
+        self.carry_out(self.seen);
     }
 
     /// Gives a write its name; whether it can be sent now, with one or without.

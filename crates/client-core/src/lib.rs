@@ -10,6 +10,7 @@
 //! | `core` | all of them; routes what happens to who is concerned |
 //! | `connection` | one connection: hello, credits, frames out and in |
 //! | `request` | one request: what it asks, how far it is, what may be done when it fails |
+//! | `direct` | values in chunks that are read and written at their holders, and coded here |
 //! | `nodes` | where nodes are, and which of them not to try now |
 //! | `sessions` | names under which writes are done once |
 //! | `rules` | which rules a test can leave out, and what each prevents |
@@ -20,6 +21,7 @@
 mod config;
 mod connection;
 mod core;
+mod direct;
 mod error;
 mod event;
 mod nodes;
@@ -31,6 +33,7 @@ mod sessions;
 pub use config::Config;
 pub use connection::disown;
 pub use core::Core;
+pub use direct::{Coding, Stats};
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};
 pub use operation::{Body, Op, Operation};

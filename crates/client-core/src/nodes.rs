@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::sessions::RoleId;
 use native::RouteMap;
-use types::{KeyBuffer, NamespaceId, Time, qualify};
+use types::{KeyBuffer, NamespaceId, NodeId, Time, qualify};
 
 /// Most times that a pause doubles.
 const DOUBLINGS: u32 = 6;
@@ -61,6 +61,12 @@ impl Nodes {
         let mut buffer = KeyBuffer::new();
         let node = map.primary_of(namespace, qualify(namespace, key, &mut buffer))?;
         map.nodes.get(&node)?.native.filter(|address| self.may_try(now, *address))
+    }
+
+    /// The address of a node that lives and may be tried now.
+    pub(crate) fn address_of(&self, now: Time, node: NodeId) -> Option<SocketAddr> {
+        let node = self.map.as_ref()?.nodes.get(&node).filter(|node| node.alive)?;
+        node.native.filter(|address| self.may_try(now, *address))
     }
 
     /// Any address that may be tried now and that `may_be`: those of nodes that live, then all others.

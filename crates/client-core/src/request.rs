@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use native::{Ask, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk};
+use native::{
+    Ask, BeginAsk, CommitAsk, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk,
+    Written,
+};
 use types::op::Key;
 use types::{NamespaceId, Once, Time};
 
@@ -29,6 +32,19 @@ pub(crate) struct Request {
     pub reading: Option<Reading>,
     /// The name under which it is done once, if it has one.
     pub name: Option<WriteName>,
+    /// Which way its value goes, if that is in chunks.
+    pub way: Way,
+    /// Whether its chunks are all there.
+    pub committing: bool,
+}
+
+/// Which way a value in chunks goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Through a node.
+    Node,
+    /// From, or to, the holders of its chunks.
+    Chunks,
 }
 
 /// Where a request is.
@@ -85,7 +101,31 @@ impl Request {
             Op::Store { body, .. } => Upload::of(body),
             _ => None,
         };
-        Self { key, op, deadline, attempts: 0, place: None, upload, reading: None, name: None }
+        Self {
+            key,
+            op,
+            deadline,
+            attempts: 0,
+            place: None,
+            upload,
+            reading: None,
+            name: None,
+            way: Way::Node,
+            committing: false,
+        }
+    }
+
+    /// Length of the value that it is to store.
+    pub(crate) fn value_len(&self) -> u64 {
+        match &self.op {
+            Op::Store { body, .. } => body.len(),
+            _ => 0,
+        }
+    }
+
+    /// What it has to send, and where.
+    pub(crate) fn uploading(&mut self) -> Option<(Place, &mut Upload)> {
+        Some((self.place?, self.upload.as_mut()?))
     }
 
     /// Whether it has to wait for the caller: a value that is fed and short has to be whole.
@@ -101,6 +141,7 @@ impl Request {
         now: Time,
         window: u32,
         once: Option<Once>,
+        written: Option<(Written, u32)>,
     ) -> Option<native::Request> {
         let key = Key::of(namespace, self.key.clone()).ok()?;
         let left_ms = (self.deadline.since(now) / 1000).clamp(1, MAX_DEADLINE_MS.into());
@@ -111,7 +152,16 @@ impl Request {
                     Some(reading) => (Some(reading.rest()), reading.window(window)),
                     None => (*range, window),
                 };
-                Ask::Get(GetAsk { range, touch: *touch, window })
+                let direct = self.way == Way::Chunks && self.reading.is_none();
+                Ask::Get(GetAsk { range, touch: *touch, window, direct })
+            }
+            Op::Store { mode, body, compare, .. } if self.way == Way::Chunks && !self.committing => {
+                Ask::Begin(BeginAsk { mode: *mode, compare: *compare, len: body.len() })
+            }
+            Op::Store { mode, flags, ttl, compare, .. } if self.way == Way::Chunks => {
+                let (written, checksum) = written?;
+                let (mode, flags, ttl, compare) = (*mode, *flags, *ttl, *compare);
+                Ask::Commit(Box::new(CommitAsk { written, checksum, mode, flags, ttl, compare }))
             }
             Op::Store { mode, body, flags, ttl, compare } => {
                 let content = match body {
@@ -141,6 +191,9 @@ impl Request {
         // It is done once, however often it comes.
         if rules.asks_again_what_may_be_done(self.name.is_some()) && self.can_restart() {
             return Fate::Again;
+        }
+        if self.way == Way::Chunks {
+            return if self.committing { Fate::Unknown } else { self.restartable() };
         }
         match &self.upload {
             // The server does not store what it does not have all of.
@@ -177,6 +230,7 @@ impl Request {
             name.once.again |= rules.says_that_it_comes_again(was_sent);
         }
         self.place = None;
+        self.committing = false;
         self.attempts += 1;
         match (&self.op, &mut self.upload) {
             (Op::Store { body: body @ Body::Here(_), .. }, upload) => *upload = Upload::of(body),
@@ -246,6 +300,13 @@ impl Upload {
         Some(Self { queue, queued, unfed, left: len, len, window: 0, end: None })
     }
 
+    /// Cells, a piece each, which may go at once.
+    pub(crate) fn of_cells(queue: VecDeque<Bytes>) -> Self {
+        let queued: usize = queue.iter().map(Bytes::len).sum();
+        let len = queued as u64;
+        Self { queue, queued, unfed: 0, left: len, len, window: u64::MAX, end: None }
+    }
+
     /// Whether bytes of it have been put into frames.
     fn has_begun(&self) -> bool {
         self.left < self.len
@@ -281,6 +342,11 @@ impl Reading {
     pub(crate) fn rest(&self) -> Range {
         let start = self.range.0 + self.come;
         Range { start, len: self.range.1 - start }
+    }
+
+    /// Bytes that the caller has not taken.
+    pub(crate) fn untaken(&self) -> u64 {
+        self.untaken
     }
 
     pub(crate) fn is_whole(&self) -> bool {

@@ -35,6 +35,12 @@ bugs! {
     MapNotRefreshed;
     /// The rest of another value is taken for that of the one whose beginning has come.
     TornRead;
+    /// A value is committed though a holder has not acknowledged its chunk.
+    AcknowledgementMissing;
+    /// A cell is taken whatever its checksum says.
+    CellUnchecked;
+    /// Cells are taken for those of the rows that are given out next.
+    CellsOfOtherRows;
 }
 
 /// See the module.
@@ -115,6 +121,21 @@ impl Rules {
     /// Only of the same version is a value read on.
     pub(crate) fn reads_on(self, is_same_version: bool) -> bool {
         is_same_version || !self.prevent(Bug::TornRead)
+    }
+
+    /// A stripe is done when so many acknowledgements are missing.
+    pub(crate) fn missing_acknowledgements(self) -> usize {
+        if self.prevent(Bug::AcknowledgementMissing) { 0 } else { 1 }
+    }
+
+    /// Whoever gets a cell looks whether it is what its holder has.
+    pub(crate) fn checks_cells(self) -> bool {
+        self.prevent(Bug::CellUnchecked)
+    }
+
+    /// Cells are of the batch that they were asked for.
+    pub(crate) fn batch(self, asked: u64, front: u64) -> u64 {
+        if self.prevent(Bug::CellsOfOtherRows) { asked } else { front }
     }
 
     /// What is heard of the map is news, also where there is one.

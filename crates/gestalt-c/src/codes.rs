@@ -124,6 +124,11 @@ impl From<Code> for Status {
             | Code::About
             | Code::Places
             | Code::Session
+            | Code::Chunks
+            | Code::Cells
+            | Code::Noted
+            | Code::Begun
+            | Code::Placed
             | Code::Whole => Self::Ok,
             Code::Miss | Code::NotFound => Self::Miss,
             Code::NotStored => Self::NotStored,
@@ -133,7 +138,7 @@ impl From<Code> for Status {
             Code::OutOfMemory => Self::OutOfMemory,
             Code::Busy => Self::Busy,
             // Nothing was done, and the client begins another session.
-            Code::Unavailable | Code::NoSession => Self::Unavailable,
+            Code::Unavailable | Code::NoSession | Code::NotDirect | Code::Moved => Self::Unavailable,
             Code::Lost => Self::Lost,
             Code::NoNamespace => Self::NoNamespace,
             Code::Unknown => Self::Unknown,

@@ -54,7 +54,12 @@ fn answered(answer: Answer) -> Ending {
                 ending.meta = meta;
             }
         }
-        Answer::Session(_) | Answer::Just(_) | Answer::Value(_) => {}
+        Answer::Session(_)
+        | Answer::Just(_)
+        | Answer::Value(_)
+        | Answer::Chunks(_)
+        | Answer::Cells(_)
+        | Answer::Begun(_) => {}
     }
     ending
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client_core::{Body, Error, Op, Operation};
+use client_core::{Body, Error, Op, Operation, Stats};
 use native::{About, Answer, Code, Places, Range};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -224,6 +224,12 @@ impl Client {
             Answer::About(about) => Ok(Some(about)),
             _ => Ok(None),
         }
+    }
+
+    /// What the client has done by itself about long values: those that it has coded, and those that went through a node after all.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shell.stats()
     }
 
     /// Where the bytes of `key` lie.

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
-use client_core::Config;
+use client_core::{Coding, Config};
 use thiserror::Error;
 use types::Name;
 use types::op::StoreMode;
@@ -12,7 +12,8 @@ use types::op::StoreMode;
 /// Where a native listener is if the address says nothing of a port.
 const DEFAULT_PORT: u16 = 11311;
 
-/// What a client is made with. As text: `gestalt://host:port[,host:port...]/namespace?timeout=10s&window=1048576`.
+/// What a client is made with. As text:
+/// `gestalt://host:port[,host:port...]/namespace?timeout=10s&window=1048576&encode=auto&decode=auto`.
 ///
 /// ```
 /// let options: gestalt::Options = "gestalt://10.0.0.1:11311,10.0.0.2:11311/sessions?timeout=500ms".parse()?;
@@ -36,11 +37,17 @@ pub struct Options {
     pub window: u32,
     /// Most requests at a time.
     pub max_requests: usize,
+    /// Who codes long values that are written.
+    pub encode: Coding,
+    /// Who puts together those that are read.
+    pub decode: Coding,
 }
 
 /// Text that says not how to make a client.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES]")]
+#[error(
+    "'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES&encode=auto&decode=auto]"
+)]
 pub struct BadUri {
     uri: String,
     reason: String,
@@ -56,6 +63,8 @@ impl Default for Options {
             timeout: Duration::from_micros(config.timeout_us),
             window: config.window,
             max_requests: config.max_requests,
+            encode: config.encode,
+            decode: config.decode,
         }
     }
 }
@@ -72,6 +81,8 @@ impl Options {
             timeout_us: micros(self.timeout),
             window: self.window.max(1),
             max_requests: self.max_requests.max(1),
+            encode: self.encode,
+            decode: self.decode,
             ..Config::default()
         }
     }
@@ -83,6 +94,8 @@ impl Options {
                 self.window = value.parse().map_err(|_| format!("'{value}' is no number of bytes"))?
             }
             "beside" => self.beside = Some(value.parse().map_err(|_| format!("'{value}' is no address"))?),
+            "encode" => self.encode = coding(value)?,
+            "decode" => self.decode = coding(value)?,
             _ => return Err(format!("there is no option '{name}'")),
         }
         Ok(())
@@ -91,6 +104,15 @@ impl Options {
 
 pub(crate) fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn coding(text: &str) -> Result<Coding, String> {
+    match text {
+        "client" => Ok(Coding::Client),
+        "server" => Ok(Coding::Server),
+        "auto" => Ok(Coding::Auto),
+        _ => Err(format!("'{text}' is not client, server or auto")),
+    }
 }
 
 /// `500ms` or `10s`.
@@ -164,6 +186,8 @@ mod tests {
         let options: Options = "gestalt://127.0.0.1:1,[::1]:2/a?timeout=250ms&window=9".parse().unwrap();
         assert_eq!(options.seeds, ["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()]);
         assert_eq!((options.namespace.as_str(), options.timeout.as_millis(), options.window), ("a", 250, 9));
+        let coded: Options = "gestalt://127.0.0.1?encode=client&decode=server".parse().unwrap();
+        assert_eq!((coded.encode, coded.decode), (Coding::Client, Coding::Server));
         let plain: Options = "gestalt://127.0.0.1".parse().unwrap();
         assert_eq!((plain.seeds[0].port(), plain.namespace.as_str()), (DEFAULT_PORT, "default"));
         let beside: Options = "gestalt://127.0.0.1?beside=[::1]:7".parse().unwrap();
@@ -178,6 +202,8 @@ mod tests {
             "gestalt://127.0.0.1?x=1",
         ];
         for uri in bad.into_iter().chain(["gestalt://127.0.0.1?timeout=1h", "gestalt://127.0.0.1?window"]) {
+            let coded = format!("{uri}?encode=both");
+            assert!(coded.parse::<Options>().is_err(), "{coded}");
             assert!(uri.parse::<Options>().unwrap_err().to_string().contains("write gestalt://"), "{uri}");
         }
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, disown};
+use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, Stats, disown};
 use native::Meta;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -155,6 +155,12 @@ impl Shell {
         let (_, state) = self.shared.enter();
         let all = state.core.map().into_iter().flat_map(|map| &map.nodes);
         all.filter(|(_, node)| node.alive).filter_map(|(id, node)| Some((*id, node.native?))).collect()
+    }
+
+    /// What the client has done by itself about values in chunks.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.enter().1.core.stats()
     }
 
     /// How many requests have not ended.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use types::{ClientSession, GroupId, NodeId, RoleIndex, Slot};
 
+use crate::chunks::{BegunChunks, Cells, FoundChunks};
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
 
@@ -76,6 +77,16 @@ codes! {
     Whole = 11, final;
     /// A session has begun.
     Session = 12, final;
+    /// The value lies in chunks: where they are.
+    Chunks = 13, final;
+    /// Cells of a chunk.
+    Cells = 14, final;
+    /// What was said of chunks is known now.
+    Noted = 15, final;
+    /// A value may be put into chunks.
+    Begun = 16, final;
+    /// A chunk is kept.
+    Placed = 17, final;
     /// Nothing was done: the value is no number.
     NotANumber = 64, final;
     /// Nothing was done: the value is longer than it may be.
@@ -100,6 +111,10 @@ codes! {
     Late = 74, final;
     /// Nothing was done: the session that was named is not there any more.
     NoSession = 75, final;
+    /// Nothing was done: the value has to go through a node.
+    NotDirect = 76, final;
+    /// Nothing was done: the chunk belongs elsewhere by now.
+    Moved = 77, final;
 }
 
 /// What is known of an item that has a value.
@@ -207,6 +222,12 @@ pub enum Answer {
     Places(Places),
     /// See [`Code::Session`].
     Session(ClientSession),
+    /// See [`Code::Chunks`].
+    Chunks(Box<FoundChunks>),
+    /// See [`Code::Cells`]; they come in pieces.
+    Cells(Cells),
+    /// See [`Code::Begun`].
+    Begun(Box<BegunChunks>),
     /// Any other code; nothing belongs to it.
     Just(Code),
 }
@@ -225,6 +246,9 @@ impl Answer {
             Self::About(_) => Code::About,
             Self::Places(_) => Code::Places,
             Self::Session(_) => Code::Session,
+            Self::Chunks(_) => Code::Chunks,
+            Self::Cells(_) => Code::Cells,
+            Self::Begun(_) => Code::Begun,
             Self::Just(code) => *code,
         }
     }
@@ -232,7 +256,7 @@ impl Answer {
     /// Whether more frames follow.
     #[must_use]
     pub fn goes_on(&self) -> bool {
-        matches!(self, Self::Value(Value { bytes: None, .. }))
+        matches!(self, Self::Value(Value { bytes: None, .. }) | Self::Cells(_))
     }
 
     /// Appends it.
@@ -241,7 +265,8 @@ impl Answer {
             value.put_head(id, out);
             return out.extend_from_slice(value.bytes.as_deref().unwrap_or_default());
         }
-        put_frame((Kind::Answer, 0, id), 0, out, |out| {
+        let flags = if self.goes_on() { PIECES } else { 0 };
+        put_frame((Kind::Answer, flags, id), 0, out, |out| {
             out.put_u8(self.code() as u8);
             match self {
                 Self::Stored(version) => out.put_u64(*version),
@@ -252,6 +277,9 @@ impl Answer {
                 Self::About(about) => about.put(out),
                 Self::Places(places) => places.put(out),
                 Self::Session(session) => out.put_u64(session.0),
+                Self::Chunks(found) => found.put(out),
+                Self::Cells(cells) => cells.put(out),
+                Self::Begun(begun) => begun.put(out),
                 Self::Value(_) | Self::Just(_) => {}
             }
         });
@@ -260,8 +288,9 @@ impl Answer {
     pub(crate) fn take(header: &Header, body: Bytes) -> Result<Self, Malformed> {
         let mut fields = Fields::of(body);
         let code = Code::of(fields.u8()?).ok_or(Malformed::Field("the code"))?;
-        let known = if code == Code::Value { PIECES } else { 0 };
-        if header.flags & !known != 0 {
+        let known = if matches!(code, Code::Value | Code::Cells) { PIECES } else { 0 };
+        let lacks_one = code == Code::Cells && header.flags == 0;
+        if header.flags & !known != 0 || lacks_one {
             return Err(Malformed::Reserved);
         }
         let answer = match code {
@@ -271,6 +300,9 @@ impl Answer {
             Code::About => Self::About(About::take(&mut fields)?),
             Code::Places => Self::Places(Places::take(&mut fields)?),
             Code::Session => Self::Session(ClientSession(fields.u64()?)),
+            Code::Chunks => Self::Chunks(Box::new(FoundChunks::take(&mut fields)?)),
+            Code::Cells => Self::Cells(Cells::take(&mut fields)?),
+            Code::Begun => Self::Begun(Box::new(BegunChunks::take(&mut fields)?)),
             // It is an end's.
             Code::Whole => return Err(Malformed::Field("the code")),
             code => Self::Just(code),
@@ -320,14 +352,14 @@ impl Value {
 }
 
 impl Meta {
-    fn put(&self, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.put_u64(self.version);
         out.put_u32(self.flags);
         out.put_u32(self.ttl.unwrap_or(FOREVER));
         out.put_u64(self.value_len);
     }
 
-    fn take(fields: &mut Fields) -> Result<Self, Malformed> {
+    pub(crate) fn take(fields: &mut Fields) -> Result<Self, Malformed> {
         let (version, flags, ttl) = (fields.u64()?, fields.u32()?, fields.u32()?);
         Ok(Self { version, flags, ttl: Some(ttl).filter(|ttl| *ttl != FOREVER), value_len: fields.u64()? })
     }
@@ -358,11 +390,11 @@ impl About {
     }
 }
 
-fn put_node(node: Option<NodeId>, out: &mut Vec<u8>) {
+pub(crate) fn put_node(node: Option<NodeId>, out: &mut Vec<u8>) {
     out.put_u16(node.map_or(NOBODY, |node| node.0));
 }
 
-fn take_node(fields: &mut Fields) -> Result<Option<NodeId>, Malformed> {
+pub(crate) fn take_node(fields: &mut Fields) -> Result<Option<NodeId>, Malformed> {
     Ok(Some(NodeId(fields.u16()?)).filter(|node| node.0 != NOBODY))
 }
 

@@ -67,6 +67,18 @@ kinds! {
     Locate = 22,
     /// Writes are to be done once: under which session.
     Session = 23,
+    /// Rows of a chunk are wanted.
+    Fetch = 24,
+    /// So far chunks have been read.
+    Unpin = 25,
+    /// A value is to be put into chunks.
+    Begin = 26,
+    /// A chunk.
+    Put = 27,
+    /// All chunks of a value are there.
+    Commit = 28,
+    /// Nothing comes of a value whose chunks were put.
+    Abandon = 29,
     /// Bytes of a value.
     Piece = 32,
     /// So many more bytes of a value may be sent.

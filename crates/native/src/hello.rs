@@ -22,8 +22,10 @@ impl Capabilities {
     pub const MAP: Self = Self(1);
     /// Writes may have names, under which they are done once.
     pub const SESSIONS: Self = Self(2);
+    /// Chunks of long values may be read and written at their holders.
+    pub const CHUNKS: Self = Self(4);
     /// All that this code knows.
-    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0);
+    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0);
 
     /// Those that both have.
     #[must_use]

@@ -4,11 +4,13 @@
 //! by a declared length: a frame is at most [`MAX_FRAME_BYTES`] long, and longer things (values, maps) come in several.
 
 mod answer;
+mod chunks;
 mod closing;
 mod dialogue;
 mod fields;
 mod frame;
 mod hello;
+mod holders;
 mod map;
 mod message;
 mod operation;
@@ -16,6 +18,10 @@ mod outcome;
 mod request;
 
 pub use answer::{About, Answer, Code, Layout, Located, MAX_SPANS, Meta, Places, Span, Value};
+pub use chunks::{
+    BeginAsk, BegunChunks, Cells, Chunked, CommitAsk, FetchAsk, FoundChunks, GroupHolders, MAX_FETCH_BYTES,
+    MAX_PUTS, MAX_ROWS, PutAsk, RoleHolders, UnpinAsk, Written,
+};
 pub use closing::{Closing, Reason};
 pub use dialogue::{Breach, Dialogue, Heard, MAX_REQUEST_ID};
 pub use fields::Malformed;

@@ -116,7 +116,13 @@ impl FromClient {
             | Kind::Touch
             | Kind::Stat
             | Kind::Locate
-            | Kind::Session => {
+            | Kind::Session
+            | Kind::Fetch
+            | Kind::Unpin
+            | Kind::Begin
+            | Kind::Put
+            | Kind::Commit
+            | Kind::Abandon => {
                 Request::take(&header, body).map(|request| Self::Request(header.id, Box::new(request)))
             }
             Kind::Hello => Hello::take(body).map(Self::Hello),
@@ -193,6 +199,12 @@ impl FromServer {
             | Kind::Stat
             | Kind::Locate
             | Kind::Session
+            | Kind::Fetch
+            | Kind::Unpin
+            | Kind::Begin
+            | Kind::Put
+            | Kind::Commit
+            | Kind::Abandon
             | Kind::Cancel => Err(Malformed::Kind(header.kind as u8)),
         }
     }

@@ -1,10 +1,13 @@
 //! For servers: what is asked, as operations on items, and what comes of these, as answers.
 
 use bytes::Bytes;
-use types::UnixSeconds;
-use types::op::{Arith, Bump, Delete, Expiry, Get, ItemView, Op, Outcome, Store, Want};
+use types::op::{
+    Arith, Bump, Commit, Condition, Delete, Expiry, Get, ItemView, ObjectOp, Op, Outcome, Store, Unpin, Want,
+};
+use types::{Descriptor, UnixSeconds};
 
 use crate::answer::{About, Answer, Layout, Meta};
+use crate::chunks::{BeginAsk, CommitAsk, UnpinAsk, Written};
 use crate::outcome::code_of;
 use crate::request::{Ask, Content, GetAsk, Request, StoreAsk};
 
@@ -17,10 +20,10 @@ impl Request {
 }
 
 impl Ask {
-    /// What is to be done to the item. A value that comes in pieces is not in it.
+    /// What is to be done to the item, but for a value that comes in pieces; none if it is asked of a holder of chunks.
     #[must_use]
-    pub fn operation(&self, now: UnixSeconds) -> Op {
-        match self {
+    pub fn operation(&self, now: UnixSeconds) -> Option<Op> {
+        Some(match self {
             Self::Get(get) => Op::Get(Get { touch: get.touch.map(|ttl| expiry(ttl, now)), ..Get::default() }),
             Self::Store(ask) => {
                 let value = match &ask.content {
@@ -41,7 +44,37 @@ impl Ask {
             Self::Stat | Self::Locate => {
                 Op::Get(Get { value: Want::NoValue, bump: Bump::Silent, ..Get::default() })
             }
-        }
+            Self::Unpin(UnpinAsk { object, pin, done }) => {
+                Op::Object(ObjectOp::Unpin(Unpin { object: *object, pin: *pin, done: *done }))
+            }
+            Self::Begin(BeginAsk { mode, compare, .. }) => {
+                let condition = Condition { mode: *mode, compare: *compare, invalidate: false };
+                Op::Object(ObjectOp::Begin(condition))
+            }
+            Self::Commit(commit) => Op::Object(ObjectOp::Commit(Box::new(Commit {
+                descriptor: commit.written.descriptor(commit.checksum),
+                store: commit.store().operation(now),
+            }))),
+            Self::Abandon(written) => Op::Object(ObjectOp::Abandon(Box::new(written.descriptor(0)))),
+            Self::Fetch(_) | Self::Put(_) => return None,
+        })
+    }
+}
+
+impl CommitAsk {
+    /// As if its value came through this node.
+    fn store(&self) -> StoreAsk {
+        let Self { mode, flags, ttl, compare, .. } = *self;
+        StoreAsk { mode, flags, ttl, compare, content: Content::Pieces(self.written.geometry.len) }
+    }
+}
+
+impl Written {
+    /// What it is once it is committed.
+    #[must_use]
+    pub fn descriptor(&self, checksum: u32) -> Descriptor {
+        let Self { object: id, geometry, groups } = self.clone();
+        Descriptor { id, geometry, groups, exceptions: Vec::new(), checksum }
     }
 }
 

@@ -14,11 +14,12 @@ pub fn code_of(outcome: &Outcome) -> Code {
         Outcome::NotStored => Code::NotStored,
         Outcome::Exists => Code::Exists,
         Outcome::NotFound => Code::NotFound,
-        Outcome::Deleted | Outcome::Flushed | Outcome::Noted => Code::Deleted,
+        Outcome::Deleted | Outcome::Flushed => Code::Deleted,
+        Outcome::Noted => Code::Noted,
         Outcome::Touched(_) => Code::Touched,
         Outcome::Number(..) => Code::Number,
-        // No client has asked for a part of a write.
-        Outcome::Begun(_) => Code::Unknown,
+        // Where the chunks go is said beside it; without that nobody can go on.
+        Outcome::Begun(_) => Code::Unavailable,
         Outcome::Session(_) => Code::Session,
         Outcome::Failed(failure) => code_of_failure(*failure),
     }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use types::op::{Direction, Key, StoreMode};
 use types::{ClientSession, MAX_OBJECT_BYTES, NamespaceId, Once};
 
+use crate::chunks::{BeginAsk, CommitAsk, FetchAsk, PutAsk, UnpinAsk, Written};
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
 
@@ -55,6 +56,18 @@ pub enum Ask {
     Locate,
     /// A session begins, for writes of all keys of its data role.
     Session,
+    /// Rows of a chunk of its value.
+    Fetch(Box<FetchAsk>),
+    /// So far its chunks have been read.
+    Unpin(UnpinAsk),
+    /// A value is to be put into chunks.
+    Begin(BeginAsk),
+    /// A chunk of that.
+    Put(Box<PutAsk>),
+    /// All of them are there.
+    Commit(Box<CommitAsk>),
+    /// Nothing comes of it.
+    Abandon(Box<Written>),
 }
 
 /// A read.
@@ -66,6 +79,8 @@ pub struct GetAsk {
     pub touch: Option<u32>,
     /// How many bytes of a value that comes in pieces may be sent before the client grants more.
     pub window: u32,
+    /// Of a value in chunks the client wants to hear where these are, instead of its bytes.
+    pub direct: bool,
 }
 
 /// Bytes of a value. What lies beyond its end is left out.
@@ -129,6 +144,7 @@ impl Content {
 
 const RANGE: u8 = 1;
 const TOUCH: u8 = 2;
+const DIRECT: u8 = 4;
 const COMPARE: u8 = 1;
 const INITIAL: u8 = 1;
 const NAMED: u8 = 128;
@@ -197,7 +213,10 @@ impl Request {
         }
         let key = Key::of(namespace, fields.bytes(key_len)?)
             .map_err(|_| Malformed::Field("the length of the key"))?;
-        let may_have_one = matches!(header.kind, Kind::Store | Kind::Delete | Kind::Arith | Kind::Touch);
+        let may_have_one = matches!(
+            header.kind,
+            Kind::Store | Kind::Delete | Kind::Arith | Kind::Touch | Kind::Begin | Kind::Commit
+        );
         let has_one = may_have_one && header.flags & NAMED != 0;
         let once = if has_one { Some(take_once(&mut fields)?) } else { None };
         let flags = if has_one { header.flags & !NAMED } else { header.flags };
@@ -210,9 +229,7 @@ impl Request {
 impl Ask {
     fn kind_and_flags(&self) -> (Kind, u8) {
         match self {
-            Self::Get(get) => {
-                (Kind::Get, flag(get.range.is_some(), RANGE) | flag(get.touch.is_some(), TOUCH))
-            }
+            Self::Get(get) => (Kind::Get, get.flags()),
             Self::Store(store) => (Kind::Store, flag(store.compare.is_some(), COMPARE)),
             Self::Delete { compare } => (Kind::Delete, flag(compare.is_some(), COMPARE)),
             Self::Arith { initial, .. } => (Kind::Arith, flag(initial.is_some(), INITIAL)),
@@ -220,6 +237,12 @@ impl Ask {
             Self::Stat => (Kind::Stat, 0),
             Self::Locate => (Kind::Locate, 0),
             Self::Session => (Kind::Session, 0),
+            Self::Fetch(_) => (Kind::Fetch, 0),
+            Self::Unpin(_) => (Kind::Unpin, 0),
+            Self::Begin(begin) => (Kind::Begin, flag(begin.compare.is_some(), COMPARE)),
+            Self::Put(_) => (Kind::Put, 0),
+            Self::Commit(commit) => (Kind::Commit, flag(commit.compare.is_some(), COMPARE)),
+            Self::Abandon(_) => (Kind::Abandon, 0),
         }
     }
 
@@ -238,6 +261,12 @@ impl Ask {
             }
             Self::Touch { ttl } => out.put_u32(*ttl),
             Self::Stat | Self::Locate | Self::Session => {}
+            Self::Fetch(fetch) => fetch.put(out),
+            Self::Unpin(unpin) => unpin.put(out),
+            Self::Begin(begin) => begin.put(out),
+            Self::Put(put) => put.put(out),
+            Self::Commit(commit) => commit.put(out),
+            Self::Abandon(written) => written.put(out),
         }
     }
 
@@ -245,7 +274,9 @@ impl Ask {
         let flags = header.flags;
         let only = |known: u8| if flags & !known == 0 { Ok(()) } else { Err(Malformed::Reserved) };
         match header.kind {
-            Kind::Get => only(RANGE | TOUCH).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get),
+            Kind::Get => {
+                only(RANGE | TOUCH | DIRECT).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get)
+            }
             Kind::Store => only(COMPARE).and_then(|()| StoreAsk::take(flags, fields)).map(Self::Store),
             Kind::Delete => {
                 only(COMPARE).and_then(|()| compare(flags, fields)).map(|compare| Self::Delete { compare })
@@ -255,6 +286,16 @@ impl Ask {
             Kind::Stat => only(0).map(|()| Self::Stat),
             Kind::Locate => only(0).map(|()| Self::Locate),
             Kind::Session => only(0).map(|()| Self::Session),
+            Kind::Fetch => only(0).and_then(|()| FetchAsk::take(fields)).map(|it| Self::Fetch(it.into())),
+            Kind::Unpin => only(0).and_then(|()| UnpinAsk::take(fields)).map(Self::Unpin),
+            Kind::Begin => {
+                only(COMPARE).and_then(|()| BeginAsk::take(flags & COMPARE != 0, fields)).map(Self::Begin)
+            }
+            Kind::Put => only(0).and_then(|()| PutAsk::take(fields)).map(|it| Self::Put(it.into())),
+            Kind::Commit => only(COMPARE)
+                .and_then(|()| CommitAsk::take(flags & COMPARE != 0, fields))
+                .map(|it| Self::Commit(it.into())),
+            Kind::Abandon => only(0).and_then(|()| Written::take(fields)).map(|it| Self::Abandon(it.into())),
             other => Err(Malformed::Kind(other as u8)),
         }
     }
@@ -274,6 +315,27 @@ fn take_once(fields: &mut Fields) -> Result<Once, Malformed> {
     if once.is_possible() { Ok(once) } else { Err(Malformed::Field("the name of the write")) }
 }
 
+pub(crate) fn put_mode(mode: StoreMode, out: &mut Vec<u8>) {
+    out.put_u8(match mode {
+        StoreMode::Set => 0,
+        StoreMode::Add => 1,
+        StoreMode::Replace => 2,
+        StoreMode::Append => 3,
+        StoreMode::Prepend => 4,
+    });
+}
+
+pub(crate) fn take_mode(fields: &mut Fields) -> Result<StoreMode, Malformed> {
+    Ok(match fields.u8()? {
+        0 => StoreMode::Set,
+        1 => StoreMode::Add,
+        2 => StoreMode::Replace,
+        3 => StoreMode::Append,
+        4 => StoreMode::Prepend,
+        _ => return Err(Malformed::Field("the mode")),
+    })
+}
+
 fn compare(flags: u8, fields: &mut Fields) -> Result<Option<u64>, Malformed> {
     if flags & COMPARE == 0 { Ok(None) } else { fields.u64().map(Some) }
 }
@@ -287,6 +349,10 @@ fn take_arith(flags: u8, fields: &mut Fields) -> Result<Ask, Malformed> {
 }
 
 impl GetAsk {
+    fn flags(&self) -> u8 {
+        flag(self.range.is_some(), RANGE) | flag(self.touch.is_some(), TOUCH) | flag(self.direct, DIRECT)
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         if let Some(range) = self.range {
             out.put_u64(range.start);
@@ -304,19 +370,13 @@ impl GetAsk {
             _ => Some(Range { start: fields.u64()?, len: fields.u64()? }),
         };
         let touch = if flags & TOUCH == 0 { None } else { Some(fields.u32()?) };
-        Ok(Self { range, touch, window: fields.u32()? })
+        Ok(Self { range, touch, window: fields.u32()?, direct: flags & DIRECT != 0 })
     }
 }
 
 impl StoreAsk {
     fn put(&self, out: &mut Vec<u8>) {
-        out.put_u8(match self.mode {
-            StoreMode::Set => 0,
-            StoreMode::Add => 1,
-            StoreMode::Replace => 2,
-            StoreMode::Append => 3,
-            StoreMode::Prepend => 4,
-        });
+        put_mode(self.mode, out);
         out.put_u32(self.flags);
         out.put_u32(self.ttl);
         self.compare.iter().for_each(|version| out.put_u64(*version));
@@ -324,14 +384,7 @@ impl StoreAsk {
     }
 
     fn take(flags: u8, fields: &mut Fields) -> Result<Self, Malformed> {
-        let mode = match fields.u8()? {
-            0 => StoreMode::Set,
-            1 => StoreMode::Add,
-            2 => StoreMode::Replace,
-            3 => StoreMode::Append,
-            4 => StoreMode::Prepend,
-            _ => return Err(Malformed::Field("the mode")),
-        };
+        let mode = take_mode(fields)?;
         let (item_flags, ttl) = (fields.u32()?, fields.u32()?);
         let compare = compare(flags, fields)?;
         let len = fields.u64()?;

@@ -31,8 +31,8 @@ pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys, wrong_keys, wrong_st
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
-pub use objects::names::{GatherId, ObjectStats, UploadId};
-pub use objects::{GraphStats, NewGather, NewUpload, OrderStats, WrongStripe};
+pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
+pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, WrongStripe};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

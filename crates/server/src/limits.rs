@@ -58,6 +58,10 @@ pub(crate) const NATIVE_UPLOADS: usize = 8;
 pub(crate) const NATIVE_UPLOAD_WINDOW_BYTES: u64 = 256 * 1024;
 /// Values in chunks that are gathered for one connection of the native protocol at the same time; more of them wait.
 pub(crate) const NATIVE_GATHERS: usize = 8;
+/// Reads of chunks that one connection of the native protocol has at the same time; more of them are refused as busy.
+pub(crate) const NATIVE_FETCHES: usize = 64;
+/// Bytes of chunks that a client puts which one connection has on their way to the workers that keep them; beyond it is not read.
+pub(crate) const NATIVE_CELLS_BYTES: usize = 1 << 20;
 /// What a pending request is taken to weigh besides its value.
 pub(crate) const REQUEST_OVERHEAD_BYTES: usize = 256;
 /// Buffers of one worker are charged to the node's memory in steps of this size.

@@ -188,6 +188,12 @@ impl Stripe {
         u64::from(self.rows) * u64::from(self.cell_len)
     }
 
+    /// Bytes of the data cells of one row.
+    #[must_use]
+    pub fn row_len(&self) -> u64 {
+        u64::from(self.cell_len) * u64::from(self.k)
+    }
+
     /// How many data cells it has.
     #[must_use]
     pub fn data_cells(&self) -> u32 {

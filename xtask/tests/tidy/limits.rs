@@ -29,7 +29,7 @@ pub const LAYERS: &[(&str, &[&str])] = &[
     ("codec-c", &["codec", "codec-cuda"]),
     ("codec-bench", &["codec", "codec-cuda", "codec-peers"]),
     ("proto", &["cluster", "codec", "graph", "store", "types", "wire"]),
-    ("client-core", &["native", "types"]),
+    ("client-core", &["codec", "native", "types"]),
     ("gestalt", &["client-core", "native", "types"]),
     ("gestalt-c", &["gestalt"]),
     ("client", &["faces", "types"]),

@@ -3,6 +3,7 @@
 // A sample that cannot be made fails its test.
 #![allow(clippy::unwrap_used)]
 
+mod chunks;
 mod flow;
 mod retries;
 mod sessions;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
-use client_core::{Action, Body, Config, ConnId, Core, Done, Error, Event, Op, Operation, RequestId};
+use client_core::{Action, Body, Coding, Config, ConnId, Core, Done, Error, Event, Op, Operation, RequestId};
 use native::{
     Answer, Ask, Capabilities, Decoder, FromClient, FromServer, Meta, Piece, Request, RouteMap,
     RouteNamespace, RouteNode, RoutePool, Value, Welcome, Window,
@@ -34,7 +34,13 @@ impl World {
     /// Two nodes, the first of which serves everything.
     pub fn new() -> Self {
         let seeds = vec![address(0)];
-        Self::with(Config { seeds, window: 100_000, sessions: false, ..Config::default() })
+        Self::with(Config { seeds, window: 100_000, sessions: false, ..through_nodes() })
+    }
+
+    /// The same, of a client that codes long values itself.
+    pub fn coding() -> Self {
+        let (seeds, both) = (vec![address(0)], Coding::Client);
+        Self::with(Config { seeds, encode: both, decode: both, ..Config::default() }).made_ready()
     }
 
     pub fn with(config: Config) -> Self {
@@ -68,13 +74,13 @@ impl World {
     /// The same, of a client whose writes have names.
     pub fn with_sessions() -> Self {
         let seeds = vec![address(0)];
-        Self::with(Config { seeds, window: 100_000, ..Config::default() }).made_ready()
+        Self::with(Config { seeds, window: 100_000, ..through_nodes() }).made_ready()
     }
 
     /// The same, at servers that can no more than this.
     pub fn knowing(capabilities: Capabilities) -> Self {
         let seeds = vec![address(0)];
-        let world = Self::with(Config { seeds, window: 100_000, ..Config::default() });
+        let world = Self::with(Config { seeds, window: 100_000, ..through_nodes() });
         Self { capabilities, ..world }.made_ready()
     }
 
@@ -253,6 +259,11 @@ impl World {
         };
         self.events.iter().flat_map(of).collect()
     }
+}
+
+/// Of a client that codes nothing.
+fn through_nodes() -> Config {
+    Config { encode: Coding::Server, decode: Coding::Server, ..Config::default() }
 }
 
 pub fn value(version: u64, value_len: u64, (start, len): (u64, u64), bytes: Option<&'static [u8]>) -> Answer {

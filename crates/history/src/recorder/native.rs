@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use gestalt::{Client, Code, Error, Options, Store, StoreMode, Stored};
+use gestalt::{Client, Code, Coding, Error, Options, Store, StoreMode, Stored};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::linearizability::{Bytes, Op, Outcome};
@@ -17,6 +17,17 @@ use super::socket::{Heard, Refusal};
 /// Seconds that an item lives after it was touched: beyond the end of any run.
 const LONG_AFTERWARDS: u32 = 1_000_000;
 static TOUCHES: AtomicU32 = AtomicU32::new(0);
+/// Who encodes and who decodes long values, by clients.
+static CLIENTS: AtomicU32 = AtomicU32::new(0);
+const CODINGS: [(Coding, Coding); 4] = [
+    (Coding::Client, Coding::Client),
+    (Coding::Auto, Coding::Auto),
+    (Coding::Server, Coding::Client),
+    (Coding::Client, Coding::Server),
+];
+/// Long values up to this length are given whole, every second time: only those can a client code.
+const WHOLE_BYTES: u64 = 8 << 20;
+static LONG: AtomicU32 = AtomicU32::new(0);
 /// Values above this are sent bit by bit, each of so many bytes at most.
 const PART_BYTES: usize = 256 << 10;
 /// How slow a slow reader is: a pause after every so many bytes.
@@ -36,6 +47,9 @@ impl Native {
         let runtime = runtime.expect("a runtime can be made");
         let mut options = Options::default();
         (options.seeds, options.timeout) = (seeds.to_vec(), timeout);
+        // In turns, so that every run has clients that code and others that do not.
+        let turn = CLIENTS.fetch_add(1, Ordering::Relaxed) as usize;
+        (options.encode, options.decode) = CODINGS[turn % CODINGS.len()];
         let client = runtime.block_on(async { Client::lazy(&options) });
         Self { runtime: Arc::new(runtime), client }
     }
@@ -72,7 +86,7 @@ impl Native {
         let key = key.to_owned();
         if let (Some(value), Some(store)) = (value_of(op), store_of(op)) {
             let stored = match mark {
-                Some(mark) if len_of(value) > PART_BYTES as u64 => {
+                Some(mark) if len_of(value) > PART_BYTES as u64 && is_streamed(len_of(value)) => {
                     self.upload(key, value, mark, store).await?
                 }
                 Some(mark) => {
@@ -157,6 +171,11 @@ fn store_of(op: &Op) -> Option<Store> {
         Op::Get | Op::Delete | Op::Touch | Op::Incr(_) | Op::Flush => return None,
     };
     Some(Store { mode, compare, ..Store::default() })
+}
+
+/// Whether a long value is given bit by bit.
+fn is_streamed(len: u64) -> bool {
+    len > WHOLE_BYTES || LONG.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
 }
 
 fn outcome_of(stored: Stored) -> Outcome {

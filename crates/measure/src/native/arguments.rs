@@ -11,7 +11,7 @@ use super::cells::{Cell, USUAL, by_clients, by_size, crowded};
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "native",
-    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap"
+    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native modes"
 )]
 pub struct Arguments {
     /// What to measure; everything if nothing is named. What is not measured is kept from the last time
@@ -50,6 +50,8 @@ pub enum Part {
     Matrix,
     /// How much of a transfer's time its caller can compute in, from Rust and from Python.
     Overlap,
+    /// Who codes long values: the client or a node, both ways, with the servers' CPU for each megabyte.
+    Modes,
 }
 
 impl Arguments {

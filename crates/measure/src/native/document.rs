@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cell, Side};
+use super::modes::Mode;
 use super::overlap::Overlap;
 use crate::document::by_lines;
 use crate::spread::Spread;
@@ -24,6 +25,8 @@ pub struct Document {
     pub memcached: String,
     pub cells: Vec<Measured>,
     pub overlaps: Vec<Overlap>,
+    #[serde(default)]
+    pub modes: Vec<Mode>,
 }
 
 /// One cell and all sides' figures.

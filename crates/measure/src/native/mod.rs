@@ -7,6 +7,7 @@ mod arguments;
 mod cells;
 mod document;
 mod matrix;
+mod modes;
 mod overlap;
 mod page;
 mod plot;
@@ -38,6 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         match part {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
             Part::Overlap => overlap::measure(arguments, &mut document)?,
+            Part::Modes => modes::measure(arguments, &mut document)?,
         }
         document.save(&arguments.out)?;
     }

@@ -21,6 +21,7 @@ pub fn render(document: &Document) -> String {
     }
     by_clients(document, &mut page);
     overlaps(document, &mut page);
+    modes(document, &mut page);
     failures(document, &mut page);
     page
 }
@@ -137,6 +138,20 @@ fn overlaps(document: &Document, page: &mut String) {
         let figures = [overlap.percent, overlap.pure_us, overlap.computed_us, overlap.both_us].map(short);
         let what = if overlap.write { "SET" } else { "GET" };
         [vec![overlap.language.clone(), what.to_owned(), size(overlap.len)], figures.to_vec()].concat()
+    });
+    table(page, &header, &rows.collect::<Vec<_>>());
+}
+
+fn modes(document: &Document, page: &mut String) {
+    if document.modes.is_empty() {
+        return;
+    }
+    page.push_str("## Who codes\n\n");
+    let header = ["value", "mode", "SET, ms/MB", "SET, MB/s", "GET, ms/MB", "GET, MB/s"].map(str::to_owned);
+    let rows = document.modes.iter().map(|mode| {
+        let figures = [&mode.set_ms, &mode.set_rate, &mode.get_ms, &mode.get_rate];
+        let names = vec![format!("{} kB", mode.len / 1000), mode.title.clone()];
+        [names, figures.map(|figure| short(figure.median)).to_vec()].concat()
     });
     table(page, &header, &rows.collect::<Vec<_>>());
 }

@@ -11,8 +11,8 @@ mod large;
 mod lost;
 mod memory;
 mod page;
-mod plain;
-mod sides;
+pub(crate) mod plain;
+pub(crate) mod sides;
 
 use std::fs;
 use std::path::{Path, PathBuf};

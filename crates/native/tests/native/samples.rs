@@ -2,12 +2,16 @@
 
 use bytes::Bytes;
 use native::{
-    About, Answer, Ask, Capabilities, Closing, Code, Content, FromClient, FromServer, GetAsk, Hello, Layout,
-    Meta, Piece, Places, Range, Reason, Request, RouteChanges, RouteNode, Span, StoreAsk, Value, Welcome,
-    Window,
+    About, Answer, Ask, BeginAsk, BegunChunks, Capabilities, Cells, Chunked, Closing, Code, CommitAsk,
+    Content, FetchAsk, FoundChunks, FromClient, FromServer, GetAsk, GroupHolders, Hello, Layout, Meta, Piece,
+    Places, PutAsk, Range, Reason, Request, RoleHolders, RouteChanges, RouteNode, Span, StoreAsk, UnpinAsk,
+    Value, Welcome, Window, Written,
 };
 use types::op::{Direction, Key, StoreMode};
-use types::{ClientSession, ClusterId, GroupId, NamespaceId, NodeId, Once, PoolId, RoleIndex, Slot};
+use types::{
+    ChunkId, ClientSession, ClusterId, Exception, Geometry, GroupId, MemberId, NamespaceId, NodeId, ObjectId,
+    Once, PoolId, RoleIndex, Slot, Term, ViewVersion,
+};
 
 fn request(id: u64, namespace: u32, key: &'static str, ask: Ask) -> FromClient {
     let key = Key::of(NamespaceId(namespace), Bytes::from_static(key.as_bytes())).unwrap();
@@ -35,8 +39,8 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("hello", FromClient::Hello(Hello { oldest: 1, newest: 1, capabilities: Capabilities(1) })),
         ("map-wanted", FromClient::MapWanted(41)),
         ("get", request(1, 0, "user:17", Ask::Get(GetAsk { window: 262_144, ..GetAsk::default() }))),
-        ("get-range", request(2, 3, "film", Ask::Get(GetAsk { range, touch: None, window: 65_536 }))),
-        ("get-touch", request(3, 0, "k", Ask::Get(GetAsk { range: None, touch: Some(60), window: 0 }))),
+        ("get-range", request(2, 3, "film", Ask::Get(GetAsk { range, window: 65_536, ..GetAsk::default() }))),
+        ("get-touch", request(3, 0, "k", Ask::Get(GetAsk { touch: Some(60), ..GetAsk::default() }))),
         ("store", request(4, 0, "k", store(Content::Here(Bytes::from_static(b"hello")), None))),
         ("store-compare", request(5, 0, "k", store(Content::Here(Bytes::new()), Some(258)))),
         ("store-long", request(6, 0, "k", store(Content::Pieces(1 << 20), None))),
@@ -48,10 +52,79 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("locate", request(12, 0, "k", Ask::Locate)),
         ("session", request(13, 0, "n", Ask::Session)),
         ("incr-once", once(request(14, 0, "n", up(None)))),
+        (
+            "get-direct",
+            request(15, 0, "film", Ask::Get(GetAsk { window: 65_536, direct: true, ..GetAsk::default() })),
+        ),
+        ("fetch", request(16, 0, "film", Ask::Fetch(Box::new(fetch())))),
+        ("unpin", request(17, 0, "film", Ask::Unpin(UnpinAsk { object: object(), pin: 5, done: true }))),
+        ("begin", once(request(18, 0, "film", Ask::Begin(begin())))),
+        ("put", request(19, 0, "film", Ask::Put(Box::new(put())))),
+        ("commit", once(request(20, 0, "film", Ask::Commit(Box::new(commit()))))),
+        ("abandon", request(21, 0, "film", Ask::Abandon(Box::new(written())))),
         ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
         ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
         ("cancel", FromClient::Cancel(6)),
     ]
+}
+
+fn object() -> ObjectId {
+    let owner = MemberId { group: GroupId(7), role: RoleIndex(2) };
+    ObjectId { owner, term: Term(3), number: 21, salt: 0xfeed, namespace: NamespaceId(0) }
+}
+
+fn geometry() -> Geometry {
+    Geometry { len: 300_000, chunk_len: 262_144, k: 2, layout: types::ObjectLayout::Spread }
+}
+
+fn chunk() -> ChunkId {
+    ChunkId { object: object(), stripe: 0 }
+}
+
+/// The holder of the second data role.
+fn member() -> MemberId {
+    MemberId { group: GroupId(4), role: RoleIndex(1) }
+}
+
+fn fetch() -> FetchAsk {
+    FetchAsk { member: member(), chunk: chunk(), first: 1, count: 2, window: 100_096 }
+}
+
+fn begin() -> BeginAsk {
+    BeginAsk { mode: StoreMode::Set, compare: None, len: 300_000 }
+}
+
+fn put() -> PutAsk {
+    let (checksums, trailer) = (vec![1, 2, 3], vec![4, 5, 6]);
+    PutAsk {
+        member: member(),
+        view: ViewVersion(9),
+        chunk: chunk(),
+        geometry: geometry(),
+        checksums,
+        trailer,
+    }
+}
+
+fn written() -> Written {
+    Written { object: object(), geometry: geometry(), groups: vec![GroupId(4)] }
+}
+
+fn commit() -> CommitAsk {
+    let (checksum, mode, flags, ttl, compare) = (0xabcd, StoreMode::Set, 7, 60, None);
+    CommitAsk { written: written(), checksum, mode, flags, ttl, compare }
+}
+
+fn chunked(exceptions: Vec<Exception>) -> Chunked {
+    let node = |node| Some(NodeId(node));
+    let roles = vec![
+        RoleHolders { whole: node(0), filling: None },
+        RoleHolders { whole: node(1), filling: node(4) },
+        RoleHolders { whole: None, filling: node(3) },
+    ];
+    let holders = vec![GroupHolders { group: GroupId(4), view: ViewVersion(9), roles }];
+    let (groups, code) = (vec![GroupId(4)], "rs(2+1)".parse().unwrap());
+    Chunked { object: object(), geometry: geometry(), code, groups, exceptions, holders }
 }
 
 fn places() -> Places {
@@ -104,6 +177,15 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         fetched: true,
         layout: Layout::Chunks { chunk_len: 262_144, k: 3 },
     };
+    let exceptions = vec![Exception { first: 0, count: 1, group: GroupId(4) }];
+    let found = FoundChunks {
+        meta: meta(300_000),
+        part: (0, 300_000),
+        pin: Some(5),
+        pin_ms: 30_000,
+        chunks: chunked(exceptions),
+    };
+    let begun = BegunChunks { open_ms: 30_000, chunks: chunked(Vec::new()) };
     vec![
         ("welcome", FromServer::Welcome(welcome)),
         ("closing", FromServer::Closing(0, Closing::with(Reason::Version))),
@@ -116,6 +198,10 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         ("about", answer(11, Answer::About(about))),
         ("session-begun", answer(13, Answer::Session(ClientSession(4711)))),
         ("places", answer(12, Answer::Places(places()))),
+        ("chunks", answer(15, Answer::Chunks(Box::new(found)))),
+        ("cells", answer(16, Answer::Cells(Cells { cell_len: 50_048, checksums: vec![2, 3] }))),
+        ("begun", answer(18, Answer::Begun(Box::new(begun)))),
+        ("placed", answer(19, Answer::Just(Code::Placed))),
         ("unknown", answer(13, Answer::Just(Code::Unknown))),
         ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),
         ("grant", FromServer::Window(Window { id: 6, bytes: 262_144 })),

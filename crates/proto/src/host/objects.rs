@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
-use types::{GroupId, GroupView, HostId, KeyHash, MemberId};
+use types::{ChunkId, Geometry, GroupId, GroupView, HostId, KeyHash, MemberId};
 use wire::graph::GraphMessage;
-use wire::object::{Ask, Evict, ObjectMessage, Verdict, Verdicts};
+use wire::object::{Ask, Checked, Evict, ObjectMessage, Verdict, Verdicts};
 
 use super::Host;
 use super::driver::{Action, Place, Token};
 use crate::Now;
-use crate::objects::names::{GatherId, OwnerRequest, StreamId, Told, UploadId};
-use crate::objects::{NewGather, NewUpload, Objects, Scope, Wanted};
+use crate::objects::names::{DepositId, GatherId, OwnerRequest, StreamId, Told, UploadId};
+use crate::objects::{NewDeposit, NewGather, NewUpload, Objects, Scope, Wanted, groups_for};
 use crate::outbox::{Context, ReplyTo};
 use crate::primary::{self, Pending, Primary};
 
@@ -122,6 +122,46 @@ impl Streams<'_> {
     pub fn abandon_gather(&mut self, gather: GatherId) {
         self.with_objects(|objects, _, wanted| objects.transfers().abandon_gather(gather, wanted));
         self.host.carry_out(self.now);
+    }
+
+    /// Rows of a chunk that this host keeps, of the value whose key has this hash: as many as `most_bytes` hold, at least one. None if
+    /// they are not here.
+    pub fn read_chunk(
+        &mut self,
+        key_hash: KeyHash,
+        whose: (MemberId, ChunkId),
+        rows: (u32, u32),
+        most_bytes: u32,
+    ) -> Option<Vec<Checked>> {
+        let read = self
+            .with_objects(|objects, scope, _| objects.read_chunk(scope, key_hash, whose, rows, most_bytes));
+        self.host.carry_out(self.now);
+        read
+    }
+
+    /// A client puts a chunk here, cell by cell ([`Self::feed_deposit`]). [`crate::Action::Reply`] ends it: with `Noted`, or why it is not
+    /// kept; `WrongPrimary` is said of one that belongs elsewhere.
+    ///
+    /// # Errors
+    /// Why it cannot begin.
+    pub fn begin_deposit(&mut self, token: Token, new: NewDeposit) -> Result<DepositId, Failure> {
+        self.with_objects(|objects, scope, _| objects.transfers().begin_deposit(scope, token, new))
+    }
+
+    /// The next cell of a chunk that a client puts.
+    pub fn feed_deposit(&mut self, id: DepositId, cell: Bytes) {
+        self.with_objects(|objects, scope, _| objects.transfers().feed_deposit(scope, id, cell));
+        self.host.carry_out(self.now);
+    }
+
+    /// The client does not go on with it.
+    pub fn abandon_deposit(&mut self, id: DepositId) {
+        self.with_objects(|objects, scope, _| objects.abandon_deposit(scope, id));
+    }
+
+    /// The groups that a value of such a key would lie in.
+    pub fn groups_for(&mut self, owner: MemberId, hash: KeyHash, geometry: Geometry) -> Vec<GroupId> {
+        self.with_objects(|_, scope, _| groups_for(scope, owner, hash, geometry))
     }
 
     pub(super) fn dispatch(&mut self, from: HostId, message: ObjectMessage) {

@@ -66,6 +66,11 @@ impl Arriving {
         }
     }
 
+    /// Nothing more will come of this try.
+    pub(super) fn drop_one(&mut self, from: HostId, attempt: u64) {
+        self.chunks.remove(&(from, attempt));
+    }
+
     /// Nothing more will come of what `is_over`.
     pub(super) fn forget(&mut self, is_over: impl Fn(&HostId, ObjectId, Time) -> bool) {
         self.chunks.retain(|(from, _), chunk| !is_over(from, chunk.put.chunk.object, chunk.moved));

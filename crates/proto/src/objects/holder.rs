@@ -314,6 +314,37 @@ impl Holder {
         }
     }
 
+    /// Rows of a chunk of this key's value, for a client that reads them itself: as many as these bytes hold, at least one; none if the
+    /// chunk is not here.
+    pub(super) fn read(
+        &mut self,
+        scope: &mut Scope<'_>,
+        key_hash: KeyHash,
+        chunk: ChunkId,
+        (first, count): (u32, u32),
+        most_bytes: u32,
+    ) -> Option<Vec<Checked>> {
+        let entry = self.chunks.get(chunk).filter(|entry| entry.key_hash() == key_hash)?;
+        let built = entry.chunk().clone();
+        self.chunks.touch(chunk, scope.now.unix);
+        let most = (most_bytes / built.cell_len().max(1)).max(1).min(count);
+        let rows = first..first.saturating_add(most).min(built.rows());
+        let cell = |row: u32| {
+            let known = built.cell_checksums().get(row as usize).copied();
+            Some(Checked::said(built.cell(row).filter(|_| built.verify(row))?, known?))
+        };
+        let cells = rows.clone().map(cell).collect::<Option<Vec<Checked>>>();
+        if cells.is_none() {
+            self.give_up(scope, chunk);
+        }
+        cells.filter(|cells| !cells.is_empty())
+    }
+
+    /// Nobody goes on with this try to put a chunk.
+    pub(super) fn drop_arriving(&mut self, from: HostId, attempt: u64) {
+        self.arriving.drop_one(from, attempt);
+    }
+
     /// A chunk is rotten: nobody is to read it, and it is got anew.
     pub(super) fn give_up(&mut self, scope: &mut Scope<'_>, chunk: ChunkId) {
         let Some(listed) = self.chunks.get(chunk).map(|entry| listed_of(chunk, entry)) else { return };

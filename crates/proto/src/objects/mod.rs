@@ -13,13 +13,15 @@
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `scrub` | which chunks were compared with their checksums, and with the others of their stripe |
 //! | `courier` | what owners want holders to hear |
-//! | `transfers` | values that clients and owners of this host write and read, by the next three |
+//! | `transfers` | values that clients and owners of this host write and read, by the next four |
+//! | `deposits` | chunks that clients put themselves |
 //! | `upload` | a value that is written: rows are coded, cells are put |
 //! | `gather` | a value that is read: cells are fetched, rows decoded |
 //! | `extension` | append and prepend to a value in chunks: it is read, and written anew |
 
 mod arriving;
 mod courier;
+mod deposits;
 mod early;
 mod extension;
 mod fill;
@@ -38,21 +40,24 @@ mod upload;
 use std::collections::BTreeMap;
 
 use store::{ChunkPages, QuotaShortage};
-use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use types::{
+    ChunkId, GroupView, HostId, KeyHash, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time,
+};
 use wire::graph::GraphMessage;
-use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
+use wire::object::{Checked, Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
 
 use crate::Timing;
 use crate::pace::Pace;
 use crate::primary::Pending;
 use courier::Courier;
+pub use deposits::NewDeposit;
 use early::Early;
 pub use gather::NewGather;
 use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
 use holder::Short;
-use names::{Errand, ObjectStats, OwnerRequest};
+use names::{DepositId, Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
 pub(crate) use scope::Scope;
@@ -60,6 +65,7 @@ use scrub::ChunkScrub;
 pub use scrub::WrongStripe;
 use transfers::Transfers;
 pub use upload::NewUpload;
+pub(crate) use upload::groups_for;
 
 /// Where a namespace is at its quota, chunks go for so many like the one that there was no room for.
 const CHUNKS_AHEAD: u64 = 4;
@@ -347,6 +353,25 @@ impl Objects {
     fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
         if let Some(holder) = self.holders.get_mut(&member) {
             act(holder);
+        }
+    }
+
+    /// Rows of a chunk that is here, for a client ([`Holder::read`]).
+    pub(crate) fn read_chunk(
+        &mut self,
+        scope: &mut Scope<'_>,
+        key_hash: KeyHash,
+        (member, chunk): (MemberId, ChunkId),
+        rows: (u32, u32),
+        most_bytes: u32,
+    ) -> Option<Vec<Checked>> {
+        self.holders.get_mut(&member)?.read(scope, key_hash, chunk, rows, most_bytes)
+    }
+
+    /// A client puts a chunk no more.
+    pub(crate) fn abandon_deposit(&mut self, scope: &Scope<'_>, id: DepositId) {
+        if let Some(member) = self.transfers.abandon_deposit(id) {
+            self.with(member, |holder| holder.drop_arriving(scope.here(), id.0));
         }
     }
 

@@ -15,6 +15,10 @@ pub struct UploadId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatherId(pub u64);
 
+/// A chunk that a client of one host puts; also the number of the try to put it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DepositId(pub u64);
+
 /// A value of one host's role that is made longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ExtensionId(pub u64);
@@ -122,6 +126,8 @@ pub struct ObjectStats {
     pub uploads: u64,
     /// Values that clients of this host read.
     pub gathers: u64,
+    /// Chunks that clients of this host put.
+    pub deposits: u64,
     /// Bytes of both that are on their way.
     pub buffer_bytes: u64,
     /// Cells that readers here asked for because others were slow: counted.

@@ -8,9 +8,10 @@ use types::{GroupId, GroupView, HostId, KeyHash, MemberId, Time};
 use wire::object::ObjectMessage;
 
 use super::Wanted;
+use super::deposits::{self, Deposits, NewDeposit};
 use super::extension::{Extensions, Heard};
 use super::gather::{Gathers, NewGather, Progress};
-use super::names::{Client, GatherId, ObjectStats, StreamId, Told, UploadId};
+use super::names::{Client, DepositId, GatherId, ObjectStats, StreamId, Told, UploadId};
 use super::scope::Scope;
 use super::upload::{NewUpload, Step, Uploads};
 use crate::Timing;
@@ -23,13 +24,14 @@ pub(crate) struct Transfers {
     pub(super) uploads: Uploads,
     pub(super) gathers: Gathers,
     pub(super) extensions: Extensions,
+    deposits: Deposits,
     news: Queue<(Token, Told)>,
 }
 
 impl Transfers {
     /// Whether nothing is written or read.
     pub(super) fn is_idle(&self) -> bool {
-        self.uploads.len() == 0 && self.gathers.len() == 0
+        self.uploads.len() == 0 && self.gathers.len() == 0 && self.deposits.len() == 0
     }
 
     /// What the driver is to hear next.
@@ -63,6 +65,14 @@ impl Transfers {
         wanted: &mut Wanted,
     ) {
         match message {
+            ObjectMessage::Placed(placed) if deposits::is_one(placed.attempt) => {
+                let heard = self.deposits.placed(&placed);
+                self.tell_of_deposit(heard);
+            }
+            ObjectMessage::Refused(refused) if deposits::is_one(refused.attempt) => {
+                let heard = self.deposits.refused(&refused);
+                self.tell_of_deposit(heard);
+            }
             ObjectMessage::Placed(placed) => {
                 let step = self.uploads.placed(scope, from, &placed);
                 self.take_step(step, wanted);
@@ -129,6 +139,9 @@ impl Transfers {
         if self.gathers.due(&timing) <= now {
             self.reconsider_gathers(scope, wanted);
         }
+        for heard in self.deposits.tick(now, &timing) {
+            self.tell_of_deposit(heard);
+        }
         if self.extensions.due(&timing) <= now {
             self.tick_extensions(scope, wanted);
         }
@@ -136,7 +149,8 @@ impl Transfers {
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
-        self.uploads.due(timing).min(self.gathers.due(timing)).min(self.extensions.due(timing))
+        let values = self.uploads.due(timing).min(self.gathers.due(timing));
+        values.min(self.extensions.due(timing)).min(self.deposits.due(timing))
     }
 
     fn reconsider_gathers(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
@@ -158,6 +172,10 @@ impl Transfers {
         progress.news.into_iter().for_each(|(client, told)| self.tell(client, told, Heard::Gather));
     }
 
+    fn tell_of_deposit(&mut self, heard: deposits::Heard) {
+        heard.into_iter().for_each(|(client, told)| self.tell(client, told, Heard::Upload));
+    }
+
     fn tell(&mut self, client: Client, told: Told, of: fn(Told) -> Heard) {
         match client {
             Client::Driver(token) => self.news.push_back((token, told)),
@@ -172,12 +190,14 @@ impl Transfers {
 
     /// Bytes that are held for values on their way.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.uploads.memory_bytes() + self.gathers.memory_bytes() + self.extensions.memory_bytes()
+        let values = self.uploads.memory_bytes() + self.gathers.memory_bytes();
+        values + self.extensions.memory_bytes() + self.deposits.memory_bytes()
     }
 
     /// How many values are written and read.
     pub(super) fn count(&self, stats: &mut ObjectStats) {
         (stats.uploads, stats.gathers) = (self.uploads.len() as u64, self.gathers.len() as u64);
+        stats.deposits = self.deposits.len() as u64;
         (stats.moved_stripes, stats.renamed_uploads) = (self.uploads.moved(), self.uploads.renamed());
         stats.hedged_cells = self.gathers.hedged_cells();
     }
@@ -254,5 +274,26 @@ impl Transfers {
     /// Nobody reads any more.
     pub(crate) fn abandon_gather(&mut self, id: GatherId, wanted: &mut Wanted) {
         wanted.requests.extend(self.gathers.abandon(id));
+    }
+
+    /// A chunk is to be put here.
+    pub(crate) fn begin_deposit(
+        &mut self,
+        scope: &Scope<'_>,
+        token: Token,
+        new: NewDeposit,
+    ) -> Result<DepositId, Failure> {
+        self.deposits.begin(scope, token, new)
+    }
+
+    /// Its next cell.
+    pub(crate) fn feed_deposit(&mut self, scope: &mut Scope<'_>, id: DepositId, cell: Bytes) {
+        let heard = self.deposits.feed(scope, id, cell);
+        self.tell_of_deposit(heard);
+    }
+
+    /// Nobody puts it any more; of whose chunk cells may have come.
+    pub(crate) fn abandon_deposit(&mut self, id: DepositId) -> Option<MemberId> {
+        self.deposits.abandon(id)
     }
 }

@@ -53,7 +53,9 @@ impl Download {
             }
             News::Whole => self.end = Some(Ok(())),
             News::Ended(Outcome::Failed(failure)) => self.end = Some(Err(failure)),
-            News::Ended(_) | News::Room(_) => debug_assert!(false, "a read ends whole or with a failure"),
+            News::Ended(_) | News::Room(_) | News::Cells(_) => {
+                debug_assert!(false, "a read ends whole or with a failure")
+            }
         }
     }
 

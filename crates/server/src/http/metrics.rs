@@ -126,6 +126,7 @@ metrics! {
         gauge gestalt_object_pins "Readers that keep objects of this node's primaries." = objects(all, |objects| objects.pins);
         gauge gestalt_object_uploads "Objects that this node's clients write." = objects(all, |objects| objects.uploads);
         gauge gestalt_object_gathers "Objects that this node's clients read." = objects(all, |objects| objects.gathers);
+        gauge gestalt_object_deposits "Chunks that clients put at this node." = objects(all, |objects| objects.deposits);
         gauge gestalt_object_buffer_bytes "Bytes that both have on their way." = objects(all, |objects| objects.buffer_bytes);
         counter gestalt_object_hedged_cells_total "Cells that reads asked other holders for, since one was slower than usual."
             = objects(all, |objects| objects.hedged_cells);

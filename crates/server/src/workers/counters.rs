@@ -110,6 +110,10 @@ counters! {
         counter gestalt_connections_total "Client connections." { total_connections }
         counter gestalt_native_connections_total "Client connections of the native protocol." { native_connections }
         counter gestalt_native_requests_total "Requests over the native protocol." { native_requests }
+        counter gestalt_native_chunk_requests_total "Requests of clients that read or write chunks themselves." {
+            native_fetches { op = "fetch" },
+            native_puts { op = "put" }
+        }
         counter gestalt_connections_overdue_total "Client connections closed at a deadline." {
             idle_kicks { deadline = "idle" },
             half_sent_kicks { deadline = "half_sent" },

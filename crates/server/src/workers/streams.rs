@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | `Upload`, `Feed` | `Room` as soon as bytes are taken, or `Ended` |
 //! | `Gather`, `Taken` | `Part`s as far as the window goes, then `Whole` or `Ended` |
+//! | `Deposit`, `Feed` | `Room` when a cell is taken, then `Ended` |
+//! | `Read` | `Cells`, once |
 //! | `Abandon` | none |
 //!
 //! A connection has one stream each way at most, feeds no more than there is room for, and takes what it has asked for: so of each there is
@@ -16,9 +18,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use proto::{GatherId, Host, NewGather, NewUpload, Now, Place, Token, UploadId};
-use types::KeyHash;
+use proto::{DepositId, GatherId, Host, NewDeposit, NewGather, NewUpload, Now, Place, Token, UploadId};
 use types::op::Outcome;
+use types::{ChunkId, KeyHash, MemberId};
+use wire::object::Checked;
 
 /// What a connection wants done.
 #[derive(Debug)]
@@ -31,8 +34,21 @@ pub(crate) enum Order {
     Gather(KeyHash, Box<NewGather>),
     /// So many bytes of it are not held here any more.
     Taken(usize),
+    /// A client puts a chunk; each `Feed` is a cell of it.
+    Deposit(Box<NewDeposit>),
+    /// A client wants rows of a chunk.
+    Read(Box<ChunkRows>),
     /// Nobody wants to hear more of it.
     Abandon,
+}
+
+/// Rows of a chunk, and how many bytes of them at most.
+#[derive(Debug)]
+pub(crate) struct ChunkRows {
+    pub key_hash: KeyHash,
+    pub whose: (MemberId, ChunkId),
+    pub rows: (u32, u32),
+    pub most_bytes: u32,
 }
 
 /// What comes of it.
@@ -42,6 +58,8 @@ pub(crate) enum News {
     Room(usize),
     /// The next bytes.
     Part(Bytes),
+    /// These rows of a chunk; none if it is not here.
+    Cells(Vec<Checked>),
     /// There are no more.
     Whole,
     /// It is over, with this outcome.
@@ -52,6 +70,7 @@ pub(crate) enum News {
 enum Stream {
     Upload(UploadId),
     Gather(GatherId),
+    Deposit(DepositId),
 }
 
 /// The streams of one worker's host. See the module.
@@ -65,6 +84,12 @@ impl Streams {
                 host.streams(now).begin_upload(token, place, *new).map(Stream::Upload)
             }
             Order::Gather(hash, new) => host.streams(now).begin_gather(token, hash, *new).map(Stream::Gather),
+            Order::Deposit(new) => host.streams(now).begin_deposit(token, *new).map(Stream::Deposit),
+            Order::Read(rows) => {
+                let ChunkRows { key_hash, whose, rows, most_bytes } = *rows;
+                let cells = host.streams(now).read_chunk(key_hash, whose, rows, most_bytes);
+                return Some(News::Cells(cells.unwrap_or_default()));
+            }
             order => return self.go_on(host, now, token, order),
         };
         match begun {
@@ -84,6 +109,12 @@ impl Streams {
                 host.streams(now).feed(upload, bytes);
                 return self.room(host, now, token);
             }
+            (Stream::Deposit(deposit), Order::Feed(cell)) => {
+                let len = cell.len();
+                host.streams(now).feed_deposit(deposit, cell);
+                return Some(News::Room(len));
+            }
+            (Stream::Deposit(deposit), Order::Abandon) => host.streams(now).abandon_deposit(deposit),
             (Stream::Gather(gather), Order::Taken(bytes)) => host.streams(now).gather_taken(gather, bytes),
             (Stream::Upload(upload), Order::Abandon) => host.streams(now).abandon_upload(upload),
             (Stream::Gather(gather), Order::Abandon) => host.streams(now).abandon_gather(gather),

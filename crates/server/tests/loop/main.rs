@@ -15,6 +15,7 @@ mod health;
 mod latencies;
 mod limits;
 mod native;
+mod native_chunks;
 mod native_client;
 mod objects;
 mod operators;

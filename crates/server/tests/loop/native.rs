@@ -21,7 +21,7 @@ use crate::operators::order;
 const ABOVE: usize = 64 << 10;
 
 /// A client that blocks.
-struct Native {
+pub struct Native {
     stream: TcpStream,
     input: BytesMut,
     next_id: u64,
@@ -32,7 +32,7 @@ struct Native {
 }
 
 impl Native {
-    fn silent(cluster: &Cluster, node: usize) -> Self {
+    pub fn silent(cluster: &Cluster, node: usize) -> Self {
         let addr = cluster.nodes[node].addresses().native.expect("a native listener");
         let stream = TcpStream::connect(addr).expect("a listener");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
@@ -41,7 +41,7 @@ impl Native {
         Self { stream, input: BytesMut::new(), next_id: 1, map, assembly: MapAssembly::default(), heard }
     }
 
-    fn connect(cluster: &Cluster, node: usize) -> (Self, Welcome) {
+    pub fn connect(cluster: &Cluster, node: usize) -> (Self, Welcome) {
         let mut client = Self::silent(cluster, node);
         client.say(&FromClient::Hello(Hello::default()));
         match client.hear() {
@@ -50,13 +50,13 @@ impl Native {
         }
     }
 
-    fn say(&mut self, message: &FromClient) {
+    pub fn say(&mut self, message: &FromClient) {
         let mut bytes = Vec::new();
         message.put(&mut bytes);
         self.stream.write_all(&bytes).expect("a live connection");
     }
 
-    fn ask(&mut self, key: &str, ask: Ask) -> u64 {
+    pub fn ask(&mut self, key: &str, ask: Ask) -> u64 {
         let key = Key::new(Bytes::copy_from_slice(key.as_bytes())).expect("a key");
         let id = self.next_id;
         self.next_id += 1;
@@ -65,7 +65,7 @@ impl Native {
     }
 
     /// The next message; none at the end.
-    fn hear(&mut self) -> Option<FromServer> {
+    pub fn hear(&mut self) -> Option<FromServer> {
         loop {
             if let Some(frame) = Decoder::next(&mut self.input).expect("a frame") {
                 let message = FromServer::take(frame).expect("a message");
@@ -95,7 +95,7 @@ impl Native {
     }
 
     /// The next message about request `id`.
-    fn hear_of(&mut self, id: u64) -> FromServer {
+    pub fn hear_of(&mut self, id: u64) -> FromServer {
         loop {
             if let Some(heard) = self.heard.get_mut(&id).filter(|heard| !heard.is_empty()) {
                 return heard.remove(0);
@@ -111,24 +111,24 @@ impl Native {
         }
     }
 
-    fn answer(&mut self, id: u64) -> Answer {
+    pub fn answer(&mut self, id: u64) -> Answer {
         match self.hear_of(id) {
             FromServer::Answer(_, answer) => *answer,
             other => panic!("no answer but {other:?}"),
         }
     }
 
-    fn call(&mut self, key: &str, ask: Ask) -> Answer {
+    pub fn call(&mut self, key: &str, ask: Ask) -> Answer {
         let id = self.ask(key, ask);
         self.answer(id)
     }
 
-    fn code(&mut self, key: &str, ask: Ask) -> Code {
+    pub fn code(&mut self, key: &str, ask: Ask) -> Code {
         self.call(key, ask).code()
     }
 
     /// The code of what a value, in pieces if it takes that, is stored with.
-    fn put(&mut self, key: &str, value: &[u8]) -> Code {
+    pub fn put(&mut self, key: &str, value: &[u8]) -> Code {
         let id = self.ask(key, set(value));
         let mut left = if value.len() > MAX_PIECE_BYTES { value } else { &[] };
         loop {
@@ -147,8 +147,8 @@ impl Native {
     }
 
     /// A value, or a part of it, with as little window as can be.
-    fn read(&mut self, key: &str, range: Option<Range>) -> (Code, Vec<u8>) {
-        let id = self.ask(key, Ask::Get(GetAsk { range, touch: None, window: 1 }));
+    pub fn read(&mut self, key: &str, range: Option<Range>) -> (Code, Vec<u8>) {
+        let id = self.ask(key, Ask::Get(GetAsk { range, window: 1, ..GetAsk::default() }));
         let value = match self.answer(id) {
             Answer::Value(value) => value,
             other => return (other.code(), Vec::new()),
@@ -157,7 +157,7 @@ impl Native {
         (Code::Value, bytes.to_vec())
     }
 
-    fn pieces(&mut self, id: u64, len: u64) -> (Code, Vec<u8>) {
+    pub fn pieces(&mut self, id: u64, len: u64) -> (Code, Vec<u8>) {
         let mut all = Vec::new();
         loop {
             match self.hear_of(id) {
@@ -176,7 +176,7 @@ impl Native {
 
     /// The server must close, for this reason.
     #[track_caller]
-    fn expect_closing(&mut self, reason: Reason) {
+    pub fn expect_closing(&mut self, reason: Reason) {
         loop {
             match self.hear() {
                 Some(FromServer::Closing(_, closing)) => break assert_eq!(closing.reason, reason),
@@ -201,11 +201,11 @@ fn store(mode: StoreMode, value: &[u8], compare: Option<u64>) -> Ask {
     Ask::Store(StoreAsk { mode, flags: 7, ttl: 0, compare, content })
 }
 
-fn get() -> Ask {
+pub fn get() -> Ask {
     Ask::Get(GetAsk { window: 1 << 20, ..GetAsk::default() })
 }
 
-fn noise(seed: u64, len: usize) -> Vec<u8> {
+pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
         state ^= state << 13;
@@ -217,7 +217,7 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// Cuts long values of the default namespace into chunks, at every node.
-fn stripe(cluster: &Cluster) {
+pub fn stripe(cluster: &Cluster) {
     let change = format!(r#"{{"striped":{{"above":{ABOVE}}},"chunk_bytes":262144}}"#);
     let body =
         format!(r#"{{"command":{{"catalog":{{"set_policy":{{"name":"default","change":{change}}}}}}}}}"#);

@@ -97,21 +97,135 @@ async fn outcome(client: &Client, step: &Json) -> Result<Json, Error> {
     })
 }
 
+async fn conforms(client: &Client) {
+    let steps: Vec<Json> = serde_json::from_str(STEPS).expect("a list of steps");
+    assert!(steps.len() > 30);
+    // Another client may have done them before.
+    for key in steps.iter().filter_map(|step| step["key"].as_str()) {
+        let _ = client.delete(key.to_owned()).await;
+    }
+    for step in &steps {
+        let got = outcome(client, step).await.unwrap_or_else(|error| match error {
+            Error::Code(code) => serde_json::json!({ "code": format!("{code:?}") }),
+            error => serde_json::json!({ "error": format!("{error:?}") }),
+        });
+        assert_eq!(got, step["expect"], "{step}");
+    }
+}
+
 #[test]
 fn the_conformance_suite_passes() {
     let cluster = Cluster::start();
-    let steps: Vec<Json> = serde_json::from_str(STEPS).expect("a list of steps");
-    assert!(steps.len() > 30);
+    runtime().block_on(async { conforms(&client(&cluster, 0).await).await });
+}
+
+/// A cluster in which values above 64 KiB lie in chunks, once a client at node 1 has seen that they do.
+fn striped(plan: &Plan) -> Cluster {
+    let cluster = Cluster::of(plan, |config| config.memory_bytes = 256 << 20);
+    let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":65536},"chunk_bytes":262144}}}}}"#;
+    assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
+    // Of several groups; each worker hears of the policy, and of who takes chunks, for itself.
+    let value = noise(1, 5 << 20);
+    for node in 0..cluster.nodes.len() {
+        runtime().block_on(async {
+            let uri = format!("{}&encode=client", uri(&cluster, node));
+            let client = Client::connect(&uri).await.expect("a node that listens");
+            let begun = std::time::Instant::now();
+            loop {
+                let before = client.stats().writes;
+                for at in 0..8 {
+                    // What is too long for a node that knows nothing of chunks yet is refused.
+                    let _ = client.set(format!("probe-{at}"), value.clone()).await;
+                }
+                if client.stats().writes == before + 8 {
+                    break;
+                }
+                assert!(begun.elapsed() < PATIENCE);
+            }
+        });
+    }
+    cluster
+}
+
+/// Every way in which the client and the nodes can share the coding.
+fn modes(cluster: &Cluster) -> Vec<String> {
+    let both = ["client", "server"];
+    let of = |encode| both.map(|decode| format!("{}&encode={encode}&decode={decode}", uri(cluster, 2)));
+    both.into_iter().flat_map(of).chain([uri(cluster, 3)]).collect()
+}
+
+async fn comes_back(client: &Client, key: &str, value: &Bytes) {
+    let found = client.get(key.to_owned()).await.expect("a value").expect("it is there");
+    assert!(found.bytes == value, "{key}");
+    let len = value.len() as u64;
+    for range in [Range { start: len / 3, len: 70_000 }, Range { start: len - 5, len: 100 }] {
+        let part = client.get_range(key.to_owned(), range).await.expect("a value").expect("it is there");
+        let (start, end) = range.within(len);
+        assert!(part.bytes == value[start as usize..end as usize], "{range:?} of {key}");
+    }
+}
+
+fn in_every_mode(plan: &Plan) {
+    let cluster = striped(plan);
     runtime().block_on(async {
-        let client = client(&cluster, 0).await;
-        for step in &steps {
-            let got = outcome(&client, step).await.unwrap_or_else(|error| match error {
-                Error::Code(code) => serde_json::json!({ "code": format!("{code:?}") }),
-                error => serde_json::json!({ "error": format!("{error:?}") }),
-            });
-            assert_eq!(got, step["expect"], "{step}");
+        for (at, mode) in modes(&cluster).iter().enumerate() {
+            let client = Client::connect(mode).await.expect("a node that listens");
+            conforms(&client).await;
+            for len in [65_537, 1_000_000, 5 << 20] {
+                let (key, value) = (format!("key-{at}-{len}"), noise(at as u64 + len as u64, len));
+                client.set(key.clone(), value.clone()).await.expect("a value is stored");
+                comes_back(&client, &key, &value).await;
+            }
+            let stats = client.stats();
+            let is_clients = |what: &str| !mode.contains(&format!("{what}=server"));
+            let expected = (is_clients("encode"), is_clients("decode"));
+            assert_eq!((stats.writes >= 3, stats.reads >= 9), expected, "{mode}: {stats:?}");
+            assert_eq!(stats.gave_way, 0, "{mode}: {stats:?}");
+        }
+        // What one has written any other one reads.
+        let all = modes(&cluster);
+        for (mode, at) in all.iter().zip((0..all.len()).rev()) {
+            let client = Client::connect(mode).await.expect("a node that listens");
+            let len = 5 << 20;
+            comes_back(&client, &format!("key-{at}-{len}"), &noise(at as u64 + len as u64, len)).await;
         }
     });
+}
+
+#[test]
+fn long_values_are_coded_by_whoever_is_to_code_them() {
+    in_every_mode(&Plan::default());
+}
+
+#[test]
+fn those_of_groups_of_another_worker_are_too() {
+    in_every_mode(&Plan { workers: 2, groups: 10, ..Plan::default() });
+}
+
+#[test]
+fn a_client_makes_what_lost_holders_had_of_the_other_chunks() {
+    let mut cluster = striped(&Plan::default());
+    let runtime = runtime();
+    let values: Vec<Bytes> = (0..6).map(|at| noise(at, 1_500_000)).collect();
+    let mode = format!("{}&encode=client&decode=client", uri(&cluster, 0));
+    let client = runtime.block_on(async {
+        let client = Client::connect(&mode).await.expect("a node that listens");
+        for (at, value) in values.iter().enumerate() {
+            client.set(format!("key-{at}"), value.clone()).await.expect("a value is stored");
+        }
+        client
+    });
+    let ending: Vec<_> = [4, 3]
+        .map(|node| cluster.nodes.remove(node))
+        .map(|node| std::thread::spawn(move || node.stop()))
+        .into();
+    runtime.block_on(async {
+        for (at, value) in values.iter().enumerate().cycle().take(30) {
+            comes_back(&client, &format!("key-{at}"), value).await;
+        }
+        assert!(client.stats().decoded_rows > 0, "{:?}", client.stats());
+    });
+    ending.into_iter().for_each(|ending| drop(ending.join().expect("it ends")));
 }
 
 #[test]

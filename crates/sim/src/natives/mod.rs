@@ -5,9 +5,11 @@
 //! - `link`: one connection: bytes under way, cut or not;
 //! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
 //!   that are longer than a frame;
+//! - `chunks`: chunks that clients put there, and those that they read;
 //! - `promises`: what a core may send, whoever hears it;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
 
+mod chunks;
 mod link;
 pub(crate) mod outcome;
 mod pieces;
@@ -18,7 +20,7 @@ mod promises;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use client_core::{Config, ConnId};
+use client_core::{Coding, Config, ConnId};
 use native::RouteMap;
 use rng::Rng;
 use types::{ClusterMap, Name, NamespaceId};
@@ -29,9 +31,13 @@ use crate::stage::Stage;
 use crate::stage::clock::Clock;
 use crate::stage::queue::{Event, NativeEvent};
 
+pub(crate) use chunks::Put;
 pub(crate) use link::Link;
-pub(crate) use port::{Port, Wants};
+pub(crate) use port::{Around, Port, Wants};
 pub(crate) use process::{Caller, Process};
+
+/// Who codes what such clients write and read: themselves more often than not.
+const CODINGS: [Coding; 4] = [Coding::Client, Coding::Client, Coding::Auto, Coding::Server];
 
 /// See the module.
 #[derive(Default)]
@@ -189,6 +195,10 @@ fn config_of(stage: &mut Stage, natives: NativeClients, map: &ClusterMap, namesp
         sessions: rng.percent(natives.sessions_percent),
         no_session_us: 4 * natives.pause_us,
         window: rng.pick(&[70_000, 1 << 20]),
+        encode: rng.pick(&CODINGS),
+        decode: rng.pick(&CODINGS),
+        chunks_above: rng.pick(&[1, 24, 1_000]),
+        hedge_us: natives.pause_us * rng.pick(&[1, 4]),
         rules: natives.rules,
         ..Config::default()
     }

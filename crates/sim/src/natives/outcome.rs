@@ -59,7 +59,12 @@ fn of_answer(answer: Answer) -> Outcome {
             Code::Touched => Outcome::Touched(ItemView::default()),
             code => failure_of(code),
         },
-        Answer::Value(_) | Answer::About(_) | Answer::Places(_) => Outcome::Failed(Failure::Corrupt),
+        Answer::Value(_)
+        | Answer::About(_)
+        | Answer::Places(_)
+        | Answer::Chunks(_)
+        | Answer::Cells(_)
+        | Answer::Begun(_) => Outcome::Failed(Failure::Corrupt),
     }
 }
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use native::{
-    About, Answer, Ask, Breach, Capabilities, Code, Decoder, Dialogue, GetAsk, Heard, MAX_PIECE_BYTES, Meta,
-    Piece, Reason, Request, RouteMap, Value, Welcome, Window,
+    About, Answer, Ask, Breach, Capabilities, Chunked, Code, Decoder, Dialogue, FoundChunks, GetAsk, Heard,
+    MAX_PIECE_BYTES, Meta, Piece, Reason, Request, RouteMap, Value, Welcome, Window, code_of,
 };
-use types::op::Outcome;
-use types::{ClusterId, NodeId};
+use types::op::{Failure, Outcome};
+use types::{ClusterId, ClusterMap, NodeId};
+use wire::object::Checked;
 
+use super::chunks::{self, Chunks, Put};
 use super::pieces::{Pieces, TooMany};
 
 /// See the module.
@@ -21,7 +23,16 @@ pub(crate) struct Port {
     /// Requests that have no answer yet.
     pending: BTreeMap<u64, Wants>,
     pieces: Pieces,
+    chunks: Chunks,
     out: Vec<u8>,
+}
+
+/// What a node knows that answers about chunks need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around<'a> {
+    pub map: Option<&'a ClusterMap>,
+    pub pin_us: u64,
+    pub open_ms: u32,
 }
 
 /// What an outcome is made into.
@@ -30,6 +41,10 @@ pub(crate) enum Wants {
     Code,
     Value(GetAsk),
     About,
+    /// A chunk is put.
+    Placed,
+    /// An id for a value whose chunks its client puts.
+    Begun,
 }
 
 impl Wants {
@@ -37,6 +52,7 @@ impl Wants {
         match ask {
             Ask::Get(get) => Self::Value(*get),
             Ask::Stat => Self::About,
+            Ask::Begin(_) => Self::Begun,
             _ => Self::Code,
         }
     }
@@ -73,8 +89,52 @@ impl Port {
         self.pieces.granted(window);
     }
 
-    /// The client wants a request no more: what was submitted is done all the same, and answered.
-    pub(crate) fn cancel(&mut self, id: u64) {
+    /// A chunk begins to come.
+    pub(crate) fn expect_put(&mut self, id: u64, put: Put) {
+        self.expect(id, Wants::Placed);
+        self.chunks.expect(id, put);
+    }
+
+    /// Whether pieces of this request are cells of a chunk.
+    pub(crate) fn puts(&self, id: u64) -> bool {
+        self.chunks.knows(id)
+    }
+
+    /// A cell of a chunk has come: where it goes, if it is wanted.
+    pub(crate) fn take_cell(&mut self, piece: &Piece) -> Result<Option<Put>, Breach> {
+        let (put, can_be) = self.chunks.take(piece);
+        let breach = Breach { reason: Reason::TooManyBytes, id: piece.id };
+        if can_be || !self.pending.contains_key(&piece.id) { Ok(put) } else { Err(breach) }
+    }
+
+    /// Chunks that come, when nobody will send the rest.
+    pub(crate) fn take_puts(&mut self) -> Vec<Put> {
+        self.chunks.take_all()
+    }
+
+    /// An id is asked for, for a value whose chunks go there.
+    pub(crate) fn expect_id(&mut self, id: u64, chunks: Chunked) {
+        self.expect(id, Wants::Begun);
+        self.chunks.expect_id(id, chunks);
+    }
+
+    /// Rows of a chunk are there, or not.
+    pub(crate) fn send_cells(&mut self, id: u64, cells: Option<Vec<Checked>>) {
+        chunks::send(id, cells, &mut self.out);
+    }
+
+    /// The client wants a request no more: what was submitted is done all the same, and answered. A chunk that it was putting, if it was.
+    pub(crate) fn cancel(&mut self, id: u64) -> Option<Put> {
+        let put = self.chunks.cancel(id);
+        if put.is_some() {
+            self.answer_early(id, Code::Cancelled);
+            return put;
+        }
+        self.cancel_value(id);
+        None
+    }
+
+    fn cancel_value(&mut self, id: u64) {
         if self.pieces.drop_incoming(id) {
             self.answer_early(id, Code::Cancelled);
         } else {
@@ -95,6 +155,11 @@ impl Port {
         if let Some(id) = self.pieces.next_outgoing() {
             self.pieces.end(id, Code::Busy, &mut self.out);
         }
+    }
+
+    /// Answers a request that was not begun.
+    pub(crate) fn say(&mut self, id: u64, code: Code) {
+        Answer::Just(code).put(id, &mut self.out);
     }
 
     pub(crate) fn welcome(&mut self, version: u16, capabilities: Capabilities, credits: u32, node: NodeId) {
@@ -121,9 +186,29 @@ impl Port {
     }
 
     /// A request has come to its end; whether it was waited for.
-    pub(crate) fn settle(&mut self, id: u64, outcome: &Outcome) -> bool {
-        let Some(wants) = self.pending.remove(&id) else { return false };
+    pub(crate) fn settle(&mut self, id: u64, outcome: &Outcome, around: Around<'_>) -> bool {
+        let was_cancelled = self.chunks.end(id);
+        let Some(wants) = self.pending.remove(&id) else { return was_cancelled };
         match (wants, outcome) {
+            (Wants::Value(get), Outcome::Hit(item)) if item.object.is_some() => {
+                let found = item.object.as_deref().and_then(|object| {
+                    FoundChunks::of(around.map?, Meta::of(item), &get, object, around.pin_us)
+                });
+                let unavailable = Answer::Just(Code::Unavailable);
+                found.map_or(unavailable, |found| Answer::Chunks(found.into())).put(id, &mut self.out);
+            }
+            (Wants::Begun, Outcome::Begun(object)) => {
+                let begun = self.chunks.begun(id, *object, around.open_ms);
+                begun.unwrap_or(Answer::Just(Code::NotDirect)).put(id, &mut self.out);
+            }
+            (Wants::Placed, outcome) => {
+                let code = match outcome {
+                    Outcome::Noted => Code::Placed,
+                    Outcome::Failed(Failure::WrongPrimary) => Code::Moved,
+                    outcome => code_of(outcome),
+                };
+                Answer::Just(code).put(id, &mut self.out);
+            }
             (Wants::Value(get), Outcome::Hit(item)) => {
                 let meta = Meta { value_len: item.value.len() as u64, ..Meta::of(item) };
                 let (start, end) = get.wanted(meta.value_len);

@@ -29,7 +29,9 @@ pub struct Objects {
 impl Options {
     /// One seed of four has values in chunks, and every one that looks at them; not where more is lost than the code can bear.
     pub(super) fn with_objects(mut self, rng: &mut Rng) -> Self {
-        let wanted = matches!(self.focus, Focus::Objects | Focus::Graphs) || rng.once_in(4);
+        // Native clients code such values themselves.
+        let once_in = if self.focus == Focus::Native { 2 } else { 4 };
+        let wanted = matches!(self.focus, Focus::Objects | Focus::Graphs) || rng.once_in(once_in);
         if !wanted || self.faults.beyond > 0 {
             return self;
         }

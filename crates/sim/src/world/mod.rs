@@ -14,6 +14,7 @@
 //! - [`Nemesis`]: what goes wrong, said as data;
 //! - [`Checks`]: when the inside of members is looked at.
 
+mod chunks;
 mod faults;
 mod hosts;
 pub(crate) mod natives;

@@ -11,7 +11,7 @@ use super::World;
 use crate::clients::calls::{Ask as Call, NOBODY};
 use crate::cluster::process::{CLUSTER, Input, Life, Submission};
 use crate::natives::outcome::{asked, outcome_of};
-use crate::natives::{Caller, Port, Wants};
+use crate::natives::{Around, Caller, Port, Wants};
 use crate::options::NativeClients;
 use crate::stage::queue::{Event, NativeEvent};
 
@@ -34,6 +34,12 @@ impl World {
     }
 }
 
+impl Natively<'_> {
+    pub(super) fn world(&mut self) -> &mut World {
+        self.world
+    }
+}
+
 /// Clients.
 impl Natively<'_> {
     pub(super) fn handle(&mut self, event: NativeEvent) {
@@ -42,7 +48,7 @@ impl Natively<'_> {
             NativeEvent::Up(link) => self.arrives_up(link),
             NativeEvent::Down(link) => self.arrives_down(link),
             NativeEvent::Lost(link) => self.lost(link),
-            NativeEvent::Gone(link) => drop(self.world.natives.link(link).port.take()),
+            NativeEvent::Gone(link) => self.gone(link),
             NativeEvent::Tick { process, life } => {
                 let owner = &mut self.world.natives.processes[usize::from(process)];
                 if owner.life == life {
@@ -316,14 +322,17 @@ impl Natively<'_> {
             }
             Heard::Request(id, request) => self.begin(link, id, *request),
             Heard::Cancel(id) => {
-                if let Some(port) = self.port(link) {
-                    port.cancel(id);
+                if let Some(put) = self.port(link).and_then(|port| port.cancel(id)) {
+                    self.drop_put(put);
                 }
             }
             Heard::Window(window) => {
                 if let Some(port) = self.port(link) {
                     port.granted(window);
                 }
+            }
+            Heard::Piece(piece) if self.port(link).is_some_and(|port| port.puts(piece.id)) => {
+                self.take_cell(link, &piece);
             }
             Heard::Piece(piece) => self.take_piece(link, &piece),
         }
@@ -341,7 +350,7 @@ impl Natively<'_> {
         }
     }
 
-    fn breaks(&mut self, link: u32, breach: Breach) {
+    pub(super) fn breaks(&mut self, link: u32, breach: Breach) {
         let what = format!("a native client breaks the protocol on {link}: {breach:?}");
         self.world.stage.book.fail("protocol", None, what);
     }
@@ -351,7 +360,27 @@ impl Natively<'_> {
         if let Ask::Store(StoreAsk { content: Content::Pieces(len), .. }) = request.ask {
             return port.expect_pieces(id, request, len);
         }
-        port.expect(id, Wants::of(&request.ask));
+        match &request.ask {
+            Ask::Fetch(fetch) => return self.fetch(link, id, &request.key, fetch),
+            Ask::Put(put) => return self.put(link, id, &request.key, (**put).clone()),
+            Ask::Begin(begin) => {
+                let Some(chunks) = self.to_be(link, &request.key, begin) else {
+                    return self.say(link, id, Code::NotDirect);
+                };
+                if let Some(port) = self.port(link) {
+                    port.expect_id(id, chunks);
+                }
+            }
+            Ask::Commit(commit) if !self.may_be(link, &request.key, &commit.written) => {
+                return self.say(link, id, Code::NotDirect);
+            }
+            ask => {
+                let wants = Wants::of(ask);
+                if let Some(port) = self.port(link) {
+                    port.expect(id, wants);
+                }
+            }
+        }
         self.submit(link, id, request, None);
     }
 
@@ -363,6 +392,7 @@ impl Natively<'_> {
             return self.settle(link, id, &Outcome::Failed(Failure::Unavailable));
         };
         // Servers try this short way first. Half of the reads leave it out.
+        let goes_to_chunks = matches!(&ask, Ask::Get(get) if get.direct);
         let reads = matches!(&ask, Ask::Get(get) if get.touch.is_none());
         if reads && self.world.stage.rng.natives.percent(50) {
             let World { stage, cluster, .. } = &mut *self.world;
@@ -372,12 +402,18 @@ impl Natively<'_> {
         }
         // Nothing here expires, so the second does not matter.
         let op = match (ask.operation(UnixSeconds(0)), value) {
-            (Op::Store(store), Some(value)) => Op::Store(Store { value, ..store }),
-            (op, _) => op,
+            (Some(Op::Store(store)), Some(value)) => Op::Store(Store { value, ..store }),
+            (Some(op), _) => op,
+            (None, _) => return,
         };
         let request = Asked::on(key, op).once(once);
         let token = Token([u64::from(link), id]);
-        self.world.submit_or_stream(host, Submission { token, member: None, request });
+        let submission = Submission { token, member: None, request };
+        if goes_to_chunks {
+            self.world.submit(host, submission);
+        } else {
+            self.world.submit_or_stream(host, submission);
+        }
     }
 
     /// The host that sees to a key; none if nobody knows that yet.
@@ -400,7 +436,11 @@ impl Natively<'_> {
     }
 
     fn settle(&mut self, link: u32, id: u64, outcome: &Outcome) {
-        if self.port(link).is_some_and(|port| !port.settle(id, outcome)) {
+        let World { stage, cluster, natives, .. } = &mut *self.world;
+        let timing = stage.options.timing;
+        let (pin_us, open_ms) = (timing.pin_us, (timing.object_deadline_us / 1000) as u32);
+        let around = Around { map: cluster.nodes.map_of(natives.link(link).node), pin_us, open_ms };
+        if natives.link(link).port.as_mut().is_some_and(|port| !port.settle(id, outcome, around)) {
             let what = format!("request {id} on {link} is answered again, or was never asked");
             self.world.stage.book.fail("reply", None, what);
         }

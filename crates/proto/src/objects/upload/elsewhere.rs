@@ -12,7 +12,7 @@ use crate::objects::scope::Scope;
 
 /// The groups that an object uses: those of its pool that the same worker has, from the hash of its key on. While some have lost roles
 /// they are left out: what is written there survives less.
-pub(super) fn groups_for(
+pub(crate) fn groups_for(
     scope: &Scope<'_>,
     owner: MemberId,
     hash: KeyHash,

@@ -26,6 +26,7 @@ use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
 use anew::Done;
+pub(crate) use elsewhere::groups_for;
 use rows::Rows;
 use stripe::StripeUpload;
 
@@ -145,7 +146,7 @@ impl Uploads {
             store: new.store,
             once: new.once,
             geometry,
-            groups: elsewhere::groups_for(scope, owner, hash, geometry),
+            groups: groups_for(scope, owner, hash, geometry),
             exceptions: Vec::new(),
             id: None,
             rows: Rows::new(geometry, protection),

@@ -6,6 +6,7 @@ use proto::Now;
 use types::Time;
 use types::op::{ItemView, OpKind, Outcome};
 
+use super::chunking::needs_host;
 use super::sendings::Source;
 use super::{Pending, Reading, State, Wants, slice_of};
 use crate::clients::gate::Load;
@@ -44,7 +45,7 @@ impl State {
     /// Request `id` has come to its end: what is said of it. Nothing if nobody waits for it.
     pub(super) fn settle(&mut self, worker: &Worker, now: Time, id: u64, outcome: Outcome) {
         // What needs the map waits until the host is not at work.
-        if matches!(self.pending.get(&id), Some(Pending { wants: Wants::Places(..), .. })) {
+        if self.pending.get(&id).is_some_and(|pending| needs_host(&pending.wants, &outcome)) {
             return self.located.push((id, outcome));
         }
         let Some(pending) = self.forget(id) else { return };
@@ -58,7 +59,7 @@ impl State {
     }
 
     /// A value was found: all of it is said at once if it is short, else it is sent in pieces.
-    fn send(&mut self, id: u64, reading: Reading, mut item: ItemView) {
+    pub(super) fn send(&mut self, id: u64, reading: Reading, mut item: ItemView) {
         let window = reading.get.window.into();
         let (meta, range) = (Meta::of(&item), reading.get.wanted(item.value_len));
         let source = match item.object.take() {

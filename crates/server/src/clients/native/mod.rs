@@ -8,6 +8,7 @@
 //! | `answers` | makes frames of outcomes |
 //! | `uploads`, `uploading` | values that come in pieces |
 //! | `sendings`, `sending` | values that leave in pieces, taking turns |
+//! | `chunks`, `chunking` | chunks that a client reads and puts itself |
 //! | `places` | where the bytes of a key lie |
 //!
 //! A request is known by its client's number for it. Numbers only grow, so one that is used again is noticed without a list of those before,
@@ -15,6 +16,8 @@
 //! nothing is begun, everything together by the worker's gate. Who breaks one is told why, and closed.
 
 mod answers;
+mod chunking;
+mod chunks;
 mod places;
 mod requests;
 mod sending;
@@ -28,7 +31,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use native::{Closing, Dialogue, GetAsk, Reason};
+use native::{BeginAsk, Closing, Dialogue, GetAsk, Reason};
 use proto::Now;
 use types::Time;
 use types::op::{Key, OpKind, Outcome};
@@ -44,6 +47,7 @@ use crate::workers::worker::Worker;
 
 pub(crate) use turn::serve;
 
+use chunks::Chunks;
 use sendings::Sendings;
 use uploads::Uploads;
 
@@ -74,6 +78,9 @@ struct State {
     pending_load: Load,
     uploads: Uploads,
     sendings: Sendings,
+    chunks: Chunks,
+    /// How much of what was asked of chunks may be sent, until it is here.
+    fetch_windows: BTreeMap<u64, u32>,
     /// Outcomes that the map is needed for.
     located: Vec<(u64, Outcome)>,
     phase: Phase,
@@ -104,6 +111,8 @@ enum Wants {
     About,
     /// Where its bytes lie.
     Places(Key, proto::Place),
+    /// Where its chunks go.
+    Begun(Key, proto::Place, BeginAsk),
 }
 
 /// A read.
@@ -169,6 +178,8 @@ impl NativeConnection {
             pending_load: Load::default(),
             uploads: Uploads::default(),
             sendings: Sendings::default(),
+            chunks: Chunks::default(),
+            fetch_windows: BTreeMap::new(),
             located: Vec::new(),
             phase: Phase::Open,
             silent: place,
@@ -202,6 +213,7 @@ impl Client for NativeConnection {
     fn hear(&self, worker: &Worker, id: u64, news: News) {
         let state = &mut *self.state.borrow_mut();
         if !state.sendings.hear(id, &news)
+            && !state.hear_of_chunk(worker, id, &news)
             && let Some(outcome) = state.uploads.hear(id, news)
         {
             state.settle(worker, worker.clock.time(), id, outcome);
@@ -276,7 +288,7 @@ impl Client for NativeConnection {
 impl State {
     /// Requests that have no last frame yet.
     fn outstanding(&self) -> usize {
-        self.pending.len() + self.sendings.len()
+        self.pending.len() + self.sendings.len() + self.chunks.len()
     }
 
     /// Printed bytes that have not been sent.
@@ -290,7 +302,7 @@ impl State {
     }
 
     fn streams_weight(&self) -> usize {
-        self.uploads.weight() + self.sendings.weight()
+        self.uploads.weight() + self.sendings.weight() + self.chunks.untaken()
     }
 
     /// What this connection weighs.

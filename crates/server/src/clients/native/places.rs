@@ -13,8 +13,22 @@ impl State {
     pub(super) fn tell_places(&mut self, worker: &Worker) {
         for (id, outcome) in std::mem::take(&mut self.located) {
             let Some(pending) = self.forget(id) else { continue };
-            let Wants::Places(key, place) = pending.wants else { continue };
             worker.counters.count_outcome(pending.kind, &outcome);
+            let (key, place) = match (pending.wants, outcome.clone()) {
+                (Wants::Places(key, place), _) => (key, place),
+                (Wants::Value(reading), Outcome::Hit(item)) => {
+                    self.tell_chunks(worker, id, reading, item);
+                    continue;
+                }
+                (Wants::Begun(key, place, begin), Outcome::Begun(object)) => {
+                    self.tell_begun(worker, id, object, (&key, place, &begin));
+                    continue;
+                }
+                (_, outcome) => {
+                    Answer::of(&outcome).put(id, &mut self.output);
+                    continue;
+                }
+            };
             let host = worker.host.borrow();
             let answer = match (host.map(), outcome) {
                 (Some(map), Outcome::Hit(item)) => Some((map, Some(item))),

@@ -40,6 +40,7 @@ impl NativeConnection {
                 }
             }
             Heard::Request(id, request) => self.take_request(worker, state, now, id, *request),
+            Heard::Piece(piece) if self.take_cell(worker, state, &piece) => {}
             Heard::Piece(piece) => {
                 if state.uploads.take_piece(piece.id, &piece.bytes).is_err() {
                     state.close(Reason::TooManyBytes, piece.id);
@@ -70,8 +71,14 @@ impl NativeConnection {
         match ask {
             Ask::Get(get) if get.touch.is_none() => self.get(worker, state, now, id, (key, place, get)),
             Ask::Store(store) => self.store(worker, state, now, id, (key, place, once), store),
+            Ask::Fetch(fetch) => self.fetch(worker, state, id, (&key, place), &fetch),
+            Ask::Put(put) => self.put(worker, state, id, (&key, place), *put),
+            Ask::Begin(begin) => self.begin(worker, state, now, id, (key, place, once), begin),
+            Ask::Commit(commit) => self.commit(worker, state, now, id, (key, place, once), commit),
+            Ask::Abandon(written) => self.abandon_object(worker, state, now, id, (key, place), written),
             ask => {
-                let (op, wants) = (ask.operation(now.unix), wants(&ask, &key, place));
+                let wants = wants(&ask, &key, place);
+                let Some(op) = ask.operation(now.unix) else { return };
                 state.expect(worker, now, id, op.kind(), 0, wants);
                 let request = types::op::Request::on(key, op).once(once);
                 self.submit(worker, state, now, (id, place), request);
@@ -174,7 +181,7 @@ impl NativeConnection {
 
     /// The client does not want to hear of a request any more. What has been submitted is done all the same, and answered.
     fn cancel(&self, worker: &Worker, state: &mut State, id: u64) {
-        if self.drop_upload(worker, state, id) {
+        if self.drop_put(worker, state, id) || self.drop_upload(worker, state, id) {
             state.forget(id);
             Answer::Just(Code::Cancelled).put(id, &mut state.output);
         } else {
@@ -235,8 +242,6 @@ fn wants(ask: &Ask, key: &Key, place: Place) -> Wants {
         Ask::Get(get) => Wants::Value(Reading { key: key.clone(), place, get: *get, asked_again: false }),
         Ask::Stat => Wants::About,
         Ask::Locate => Wants::Places(key.clone(), place),
-        Ask::Store(_) | Ask::Delete { .. } | Ask::Arith { .. } | Ask::Touch { .. } | Ask::Session => {
-            Wants::Code
-        }
+        _ => Wants::Code,
     }
 }

@@ -43,7 +43,7 @@ impl NativeConnection {
         let range = Range { start: sending.range.0, len: sending.range.1 - sending.range.0 };
         let all = sending.range == (0, sending.meta.value_len);
         let window = u32::try_from(sending.window()).unwrap_or(u32::MAX);
-        let get = GetAsk { range: (!all).then_some(range), touch: None, window };
+        let get = GetAsk { range: (!all).then_some(range), touch: None, window, direct: false };
         let Source::Chunks(chunks) = sending.source else { return };
         let (now, place) = (worker.clock.now(), chunks.place);
         let request = Request::on(chunks.key.clone(), Op::Get(Get { bump: Bump::Silent, ..Get::default() }));

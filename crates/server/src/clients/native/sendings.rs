@@ -45,6 +45,8 @@ pub(super) enum Source {
     Here(Bytes),
     /// From chunks.
     Chunks(Box<Chunks>),
+    /// Cells of a chunk: a piece each.
+    Cells(VecDeque<Bytes>),
 }
 
 /// A value in chunks.
@@ -119,6 +121,16 @@ impl Sendings {
         self.all.push_back(Sending { id, meta, range, left, window, begun: false, blocked: None, source });
     }
 
+    /// The same of what has been announced.
+    pub(super) fn add_begun(&mut self, id: u64, window: u64, source: Source) {
+        let left = match &source {
+            Source::Cells(cells) => cells.iter().map(|cell| cell.len() as u64).sum(),
+            Source::Here(_) | Source::Chunks(_) => 0,
+        };
+        let (meta, range) = (Meta::default(), (0, left));
+        self.all.push_back(Sending { id, meta, range, left, window, begun: true, blocked: None, source });
+    }
+
     /// The client takes so many bytes more; nothing happens if the value has been sent.
     pub(super) fn grant(&mut self, id: u64, bytes: u32) {
         if let Some(sending) = self.find(id) {
@@ -137,7 +149,9 @@ impl Sendings {
             }
             News::Whole => chunks.end = Some(Ok(())),
             News::Ended(Outcome::Failed(failure)) => chunks.end = Some(Err(*failure)),
-            News::Ended(_) | News::Room(_) => debug_assert!(false, "a read ends whole or with a failure"),
+            News::Ended(_) | News::Room(_) | News::Cells(_) => {
+                debug_assert!(false, "a read ends whole or with a failure")
+            }
         }
         true
     }
@@ -196,6 +210,8 @@ impl Sending {
             + match &self.source {
                 Source::Here(bytes) => bytes.len(),
                 Source::Chunks(chunks) => chunks.held,
+                // They lie in their chunk's pages, which are counted there.
+                Source::Cells(_) => 0,
             }
     }
 
@@ -214,7 +230,7 @@ impl Sending {
             return Some(self.print_end(end, out));
         }
         let available = self.available();
-        if available > 0 && self.window == 0 {
+        if available > 0 && self.window < self.least() {
             self.blocked.get_or_insert(now);
             // That a value comes is no part of its bytes.
             self.begin(out);
@@ -233,7 +249,7 @@ impl Sending {
         self.window -= len as u64;
         let shard = match &self.source {
             Source::Chunks(chunks) => chunks.gathering(),
-            Source::Here(_) => None,
+            Source::Here(_) | Source::Cells(_) => None,
         };
         Some(Step::Printed(shard, len))
     }
@@ -251,6 +267,7 @@ impl Sending {
             Source::Here(bytes) => bytes.is_empty().then_some(Ok(())),
             Source::Chunks(chunks) if chunks.parts.is_empty() => chunks.end,
             Source::Chunks(_) => None,
+            Source::Cells(cells) => cells.is_empty().then_some(Ok(())),
         }
     }
 
@@ -275,12 +292,22 @@ impl Sending {
         match &self.source {
             Source::Here(bytes) => bytes.len(),
             Source::Chunks(chunks) => chunks.parts.front().map_or(0, Bytes::len),
+            Source::Cells(cells) => cells.front().map_or(0, Bytes::len),
+        }
+    }
+
+    /// With how large a window something can be printed.
+    fn least(&self) -> u64 {
+        match &self.source {
+            Source::Cells(cells) => cells.front().map_or(1, |cell| cell.len() as u64),
+            Source::Here(_) | Source::Chunks(_) => 1,
         }
     }
 
     fn take(&mut self, most: usize) -> Bytes {
         match &mut self.source {
             Source::Here(bytes) => bytes.split_to(most.min(bytes.len())),
+            Source::Cells(cells) => cells.pop_front().unwrap_or_default(),
             Source::Chunks(chunks) => {
                 let Some(front) = chunks.parts.front_mut() else { return Bytes::new() };
                 let taken = front.split_to(most.min(front.len()));

@@ -167,6 +167,9 @@ impl NativeConnection {
         if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
             return Some(Stall::Output);
         }
+        if state.chunks.are_full() {
+            return Some(Stall::Answers);
+        }
         let Load { held, expected } = state.pending_load;
         let full = held + expected + state.sendings.weight() >= worker.shared.config.limits.outstanding_bytes;
         // With nothing unanswered no answer would ever wake the task again, however low the limits are. And who has to send more of a
@@ -174,7 +177,8 @@ impl NativeConnection {
         if full && state.uploads.is_empty() && state.sendings.is_empty() && !state.pending.is_empty() {
             return Some(Stall::Answers);
         }
-        let mid_request = !state.input.is_empty() || !state.uploads.is_empty();
+        let mid_value = !state.uploads.is_empty() || state.chunks.wait_for_client();
+        let mid_request = !state.input.is_empty() || mid_value;
         (!worker.gate.admits(self.id, mid_request)).then_some(Stall::Gate)
     }
 
@@ -189,7 +193,8 @@ impl NativeConnection {
     }
 
     fn note_half_sent(&self, worker: &Worker, state: &mut State, now: Time) {
-        if state.input.is_empty() && !state.uploads.waits_for_client() {
+        let waits = state.uploads.waits_for_client() || state.chunks.wait_for_client();
+        if state.input.is_empty() && !waits {
             state.times.half_sent = None;
             // An idle connection must not keep the gate's privilege from others that are in the middle of a request.
             worker.gate.finished(self.id);

@@ -79,6 +79,7 @@ impl NativeConnection {
 
     /// The same for all that will not get all of their bytes any more, and for their requests.
     pub(super) fn drop_uploads(&self, worker: &Worker, state: &mut State) {
+        self.drop_puts(worker, state);
         let gone = if state.socket.is_some() { state.uploads.incomplete() } else { state.uploads.ids() };
         for id in gone {
             self.drop_upload(worker, state, id);

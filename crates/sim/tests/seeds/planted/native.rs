@@ -12,7 +12,9 @@ const BUDGET: u64 = 60;
 fn options(seed: u64, bug: Bug) -> Options {
     let mut options = Options::draw_focused(seed, Focus::Native);
     // What a client waits for longest would hide what is rare.
-    options.objects = None;
+    let is_of_chunks =
+        matches!(bug, Bug::AcknowledgementMissing | Bug::CellUnchecked | Bug::CellsOfOtherRows);
+    options.objects = options.objects.filter(|_| is_of_chunks);
     let lease_us = options.timing.node_lease_us;
     let Some(natives) = &mut options.natives else { return options };
     match bug {
@@ -29,8 +31,8 @@ fn options(seed: u64, bug: Bug) -> Options {
             (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (20, lease_us / 4, 100);
             options.timing.session_lease_us = lease_us;
         }
-        // Long values that are replaced while they are read.
-        Bug::TornRead => {
+        // Long values that are replaced while they are read, or read in several goes.
+        Bug::TornRead | Bug::CellsOfOtherRows => {
             options.sizes.mix = [0, 1, 0, 0, 0, 0, 8];
             (options.text_keys, options.memory.evict) = (3, false);
         }
@@ -72,4 +74,7 @@ planted! {
     a_deadline_that_waits_for_a_map_is_found: DeadlineWaitsForMap;
     a_map_that_nobody_asks_for_is_found: MapNotRefreshed;
     a_value_that_is_read_on_as_another_is_found: TornRead;
+    a_commit_without_an_acknowledgement_is_found: AcknowledgementMissing;
+    a_cell_that_is_taken_as_it_comes_is_found: CellUnchecked;
+    a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
 }

@@ -1,0 +1,465 @@
+//! Values in chunks that this client reads and writes at their holders, and codes itself.
+//!
+//! A request begins like any other, at its key's primary; what that says about chunks begins a *transfer* here. A transfer asks holders
+//! for *parts* of the value, and says what is to be done as [`Command`]s, which the core carries out. Whatever is not clear (a chunk that
+//! is nowhere, a view that has changed, a holder that is silent) ends the transfer: the request then goes through a node, which knows
+//! what to do about all of that.
+//!
+//! | part | what it knows |
+//! | --- | --- |
+//! | `read` | one value that is read: which rows are asked for, and of whom |
+//! | `write` | one value that is written: its stripes, and who has acknowledged them |
+//! | `stripe` | cells and their parities |
+//! | `part` | one request to one holder |
+//! | `policy` | which requests begin so |
+
+mod part;
+mod policy;
+mod read;
+mod stripe;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use codec::Code;
+use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, Meta, UnpinAsk, Written};
+use types::op::Key;
+use types::{NodeId, Profile, Time};
+
+use crate::connection::Connection;
+use crate::event::{ConnId, RequestId};
+use crate::request::{Place, Upload};
+use crate::rules::Rules;
+
+pub use policy::Coding;
+pub(crate) use policy::Policy;
+
+use part::{Part, What};
+use read::Read;
+use write::Write;
+
+/// Numbers of parts have this bit, so that whoever keeps them beside those of requests tells them apart.
+const PART: u64 = 1 << 63;
+/// Codes that are kept; a cluster has one for each pool.
+const MAX_CODES: usize = 16;
+
+impl RequestId {
+    /// Whether it is a part of a transfer.
+    pub(crate) fn is_part(self) -> bool {
+        self.0 & PART != 0
+    }
+}
+
+/// What a client has done by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Values whose chunks were read here.
+    pub reads: u64,
+    /// Values whose chunks were coded and put here.
+    pub writes: u64,
+    /// Values that were to be, and then went through a node.
+    pub gave_way: u64,
+    /// Rows that were made of others.
+    pub decoded_rows: u64,
+    /// Cells that were asked for because others were slow.
+    pub hedged_cells: u64,
+}
+
+/// What has to be done for a transfer.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// A part is to be sent to this node, or where its key is.
+    Send(RequestId, Option<NodeId>),
+    /// Nobody waits for what this connection has under this number any more.
+    Drop(Place),
+    /// The value was found.
+    Found(RequestId, Meta, (u64, u64)),
+    /// The next bytes of it.
+    Bring(RequestId, Bytes),
+    /// All have come.
+    Whole(RequestId),
+    /// All chunks are there, and can be committed.
+    Commit(RequestId),
+    /// It is to go through a node.
+    GiveWay(RequestId),
+}
+
+/// How a transfer is to be carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    pub now: Time,
+    /// Until when it may take.
+    pub deadline: Time,
+    /// Most bytes that are under way.
+    pub window: u64,
+    /// After how long a holder is slow, in microseconds.
+    pub hedge_us: u64,
+    pub rules: Rules,
+}
+
+/// All transfers of a client. See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Direct {
+    transfers: BTreeMap<RequestId, Transfer>,
+    parts: BTreeMap<RequestId, Part>,
+    /// When a transfer looks at who is late.
+    alarms: BTreeSet<(Time, RequestId)>,
+    commands: VecDeque<Command>,
+    codes: Vec<(Profile, Arc<Code>)>,
+    stats: Stats,
+    last_part: u64,
+}
+
+#[derive(Debug)]
+struct Transfer {
+    key: Key,
+    deadline: Time,
+    kind: Kind,
+    /// Its alarm.
+    rings: Option<Time>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Read(Read),
+    Write(Write),
+    /// All of it was put, and is being committed: what it is, and its checksum.
+    Committing(Written, u32),
+}
+
+impl Direct {
+    /// What is to be done next.
+    pub(crate) fn poll(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// What was done so far.
+    pub(crate) fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// A value in chunks was found, and its request is to read them.
+    pub(crate) fn read(&mut self, means: Means, id: RequestId, key: Key, found: FoundChunks) {
+        let code = self.code(found.chunks.code);
+        let kind = Kind::Read(Read::new(found, code));
+        self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
+        self.go_on(means, id);
+    }
+
+    /// There is an id for a value that its request is to put into chunks.
+    pub(crate) fn write(&mut self, means: Means, id: RequestId, key: Key, value: Bytes, begun: BegunChunks) {
+        let code = self.code(begun.chunks.code);
+        let kind = Kind::Write(Write::new(begun, value, code));
+        self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
+        self.go_on(means, id);
+    }
+
+    /// A request with a transfer whose chunks are all there: what is committed, and its checksum.
+    pub(crate) fn written(&self, id: RequestId) -> Option<(Written, u32)> {
+        match &self.transfers.get(&id)?.kind {
+            Kind::Committing(written, checksum) => Some((written.clone(), *checksum)),
+            Kind::Read(_) | Kind::Write(_) => None,
+        }
+    }
+
+    /// Whether a request waits for parts: its own connection has nothing of it.
+    pub(crate) fn is_under_way(&self, id: RequestId) -> bool {
+        self.transfers.get(&id).is_some_and(|transfer| !matches!(transfer.kind, Kind::Committing(..)))
+    }
+
+    /// Whether a request has a transfer.
+    pub(crate) fn has(&self, id: RequestId) -> bool {
+        self.transfers.contains_key(&id)
+    }
+
+    /// The key that a part is about.
+    pub(crate) fn key(&self, part: RequestId) -> Option<Key> {
+        self.parts.get(&part).map(|part| part.request.key.clone())
+    }
+
+    fn code(&mut self, profile: Profile) -> Option<Arc<Code>> {
+        if let Some((_, code)) = self.codes.iter().find(|(known, _)| *known == profile) {
+            return Some(Arc::clone(code));
+        }
+        let code = Arc::new(Code::of(profile.scheme()).ok()?);
+        if self.codes.len() >= MAX_CODES {
+            self.codes.remove(0);
+        }
+        self.codes.push((profile, Arc::clone(&code)));
+        Some(code)
+    }
+
+    /// The caller has taken bytes: so many are left at its hands.
+    pub(crate) fn taken(&mut self, means: Means, id: RequestId, untaken: u64) {
+        if let Some(Transfer { kind: Kind::Read(read), .. }) = self.transfers.get_mut(&id) {
+            read.note_untaken(untaken);
+            self.go_on(means, id);
+        }
+    }
+
+    /// A request has ended, or goes on in another way: nothing comes of its transfer any more.
+    pub(crate) fn end(&mut self, id: RequestId) {
+        let Some(transfer) = self.transfers.remove(&id) else { return };
+        if let Some(at) = transfer.rings {
+            self.alarms.remove(&(at, id));
+        }
+        self.drop_parts(|part| part.parent == id && part.what.is_of_transfer());
+        let farewell = match &transfer.kind {
+            Kind::Read(read) => {
+                read.pin().map(|(object, pin)| UnpinAsk { object, pin, done: true }).map(Ask::Unpin)
+            }
+            Kind::Write(write) => Some(Ask::Abandon(Box::new(write.written()))),
+            Kind::Committing(..) => None,
+        };
+        if let Some(ask) = farewell {
+            self.send(id, transfer.key, None, What::Farewell, ask, VecDeque::new());
+        }
+    }
+
+    fn drop_parts(&mut self, are_meant: impl Fn(&Part) -> bool) {
+        let Self { parts, commands, .. } = self;
+        parts.retain(|_, part| {
+            let goes = are_meant(part);
+            if goes && let Some(place) = part.place.filter(|place| place.sent.is_some()) {
+                commands.push_back(Command::Drop(place));
+            }
+            !goes
+        });
+    }
+
+    fn send(
+        &mut self,
+        parent: RequestId,
+        key: Key,
+        to: Option<NodeId>,
+        what: What,
+        ask: Ask,
+        cells: VecDeque<Bytes>,
+    ) -> RequestId {
+        self.last_part += 1;
+        let id = RequestId(PART | self.last_part);
+        self.parts.insert(id, Part::new(parent, key, what, ask, cells));
+        self.commands.push_back(Command::Send(id, to));
+        id
+    }
+
+    /// Asks for what is missing, gives out what has come, and ends what is done.
+    fn go_on(&mut self, means: Means, id: RequestId) {
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        let means = Means { deadline: transfer.deadline, ..means };
+        match &mut transfer.kind {
+            Kind::Read(read) => {
+                let step = read.go_on(means, &mut self.stats);
+                self.carry_out_read(means, id, step);
+            }
+            Kind::Write(write) => {
+                let step = write.go_on(means.rules);
+                self.carry_out_write(means, id, step);
+            }
+            Kind::Committing(..) => {}
+        }
+    }
+
+    fn carry_out_read(&mut self, means: Means, id: RequestId, step: read::Step) {
+        let Some(Transfer { key, .. }) = self.transfers.get(&id) else { return };
+        let key = key.clone();
+        if let Some((meta, part)) = step.found {
+            self.commands.push_back(Command::Found(id, meta, part));
+        }
+        self.commands.extend(step.bytes.into_iter().map(|bytes| Command::Bring(id, bytes)));
+        if step.fails {
+            return self.give_way(id);
+        }
+        if step.is_whole {
+            self.stats.reads += 1;
+            return self.commands.push_back(Command::Whole(id));
+        }
+        for wanted in step.wanted {
+            let what = What::Fetch { batch: wanted.batch, role: wanted.role, cells: None };
+            let ask = Ask::Fetch(Box::new(wanted.ask));
+            self.send(id, key.clone(), Some(wanted.node), what, ask, VecDeque::new());
+        }
+        if let Some(progress) = step.unpin {
+            self.send(id, key, None, What::Farewell, Ask::Unpin(progress), VecDeque::new());
+        }
+        self.arm(id, step.due.max(means.now));
+    }
+
+    fn carry_out_write(&mut self, means: Means, id: RequestId, step: write::Step) {
+        let Some(Transfer { key, kind, .. }) = self.transfers.get_mut(&id) else { return };
+        if step.fails {
+            return self.give_way(id);
+        }
+        let key = key.clone();
+        if step.is_whole {
+            self.stats.writes += 1;
+            if let Kind::Write(write) = kind {
+                *kind = Kind::Committing(write.written(), write.checksum());
+            }
+            return self.commands.push_back(Command::Commit(id));
+        }
+        for put in step.puts {
+            let what = What::Put { stripe: put.ask.chunk.stripe };
+            self.send(id, key.clone(), Some(put.node), what, Ask::Put(Box::new(put.ask)), put.cells);
+        }
+        // A holder that is silent, or slower than a node would have been, is not waited for.
+        let left = means.deadline.since(means.now);
+        self.arm(id, means.now + left / 4);
+    }
+
+    fn arm(&mut self, id: RequestId, at: Time) {
+        let Some(transfer) = self.transfers.get_mut(&id) else { return };
+        if let Some(before) = transfer.rings.replace(at) {
+            self.alarms.remove(&(before, id));
+        }
+        self.alarms.insert((at, id));
+    }
+
+    fn give_way(&mut self, id: RequestId) {
+        self.stats.gave_way += 1;
+        self.commands.push_back(Command::GiveWay(id));
+    }
+
+    /// When [`Self::tick`] has something to do.
+    pub(crate) fn due(&self) -> Option<Time> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+
+    /// Time has passed: who is late is not waited for.
+    pub(crate) fn tick(&mut self, means: Means) {
+        while let Some(entry @ (_, id)) = self.alarms.first().copied().filter(|(at, _)| *at <= means.now) {
+            self.alarms.remove(&entry);
+            let Some(transfer) = self.transfers.get_mut(&id) else { continue };
+            transfer.rings = None;
+            match &mut transfer.kind {
+                Kind::Read(read) => {
+                    read.reconsider(means, &mut self.stats);
+                    self.go_on(means, id);
+                }
+                Kind::Write(_) => self.give_way(id),
+                Kind::Committing(..) => {}
+            }
+        }
+    }
+}
+
+/// Parts, as connections have them.
+impl Direct {
+    /// A part waits for its turn at a connection.
+    pub(crate) fn wait_at(&mut self, id: RequestId, conn: ConnId) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.place = Some(Place { conn, sent: None });
+        }
+    }
+
+    /// Its turn has come.
+    pub(crate) fn launch(&mut self, id: RequestId, conn: ConnId, connection: &mut Connection) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        let sent = connection.ask(id, &part.request);
+        part.place = Some(Place { conn, sent: Some(sent) });
+        if part.upload.is_some() {
+            connection.uploading.push_back(id);
+        }
+    }
+
+    pub(crate) fn place(&self, id: RequestId) -> Option<Place> {
+        self.parts.get(&id)?.place
+    }
+
+    /// What a part has to send, and where.
+    pub(crate) fn upload(&mut self, id: RequestId) -> Option<(Place, &mut Upload)> {
+        let Part { place, upload, .. } = self.parts.get_mut(&id)?;
+        Some(((*place)?, upload.as_mut()?))
+    }
+
+    /// A holder has answered.
+    pub(crate) fn hear_answer(&mut self, means: Means, id: RequestId, answer: &Answer) {
+        match (self.parts.get_mut(&id).map(|part| &mut part.what), answer) {
+            (Some(What::Fetch { cells, .. }), Answer::Cells(here)) => *cells = Some((here.clone(), 0)),
+            (Some(What::Put { stripe }), Answer::Just(native::Code::Placed)) => {
+                let stripe = *stripe;
+                let Some(part) = self.parts.remove(&id) else { return };
+                if let Some(Transfer { kind: Kind::Write(write), .. }) = self.transfers.get_mut(&part.parent)
+                {
+                    write.placed(stripe);
+                }
+                self.go_on(means, part.parent);
+            }
+            _ => self.fails(means, id),
+        }
+    }
+
+    /// A piece has come; whether it can be one.
+    pub(crate) fn hear_piece(&mut self, means: Means, id: RequestId, bytes: Bytes) -> bool {
+        let Some(part) = self.parts.get_mut(&id) else { return true };
+        let What::Fetch { batch, role, cells: Some((cells, come)) } = &mut part.what else { return false };
+        let Some(checksum) = cells.checksums.get(*come as usize).copied() else { return false };
+        if bytes.len() != cells.cell_len as usize {
+            return false;
+        }
+        let (row, batch, role) = (*come, *batch, *role);
+        *come += 1;
+        if means.rules.checks_cells() && types::checksum(&bytes) != checksum {
+            self.fails(means, id);
+            return true;
+        }
+        let parent = part.parent;
+        if let Some(Transfer { kind: Kind::Read(read), .. }) = self.transfers.get_mut(&parent) {
+            read.take(means.rules.batch(batch, read.front()), role, row, bytes);
+        }
+        true
+    }
+
+    /// All pieces have come, or no more do.
+    pub(crate) fn hear_end(&mut self, means: Means, id: RequestId, code: native::Code) {
+        let Some(part) = self.parts.get(&id) else { return };
+        let parent = part.parent;
+        let is_whole = |cells: &Option<(Cells, u32)>| {
+            cells.as_ref().is_some_and(|(cells, come)| *come as usize == cells.checksums.len())
+        };
+        match &part.what {
+            What::Fetch { batch, role, cells } if code == native::Code::Whole && is_whole(cells) => {
+                let (batch, role) = (*batch, *role);
+                self.parts.remove(&id);
+                if let Some(Transfer { kind: Kind::Read(read), .. }) = self.transfers.get_mut(&parent) {
+                    read.has_come(batch, role);
+                }
+                self.go_on(means, parent);
+            }
+            _ => self.fails(means, id),
+        }
+    }
+
+    /// Nothing comes of a part.
+    pub(crate) fn fails(&mut self, means: Means, id: RequestId) {
+        let Some(part) = self.parts.remove(&id) else { return };
+        if let Some(place) = part.place.filter(|place| place.sent.is_some()) {
+            // What may still come of it is nothing to anybody.
+            self.commands.push_back(Command::Drop(place));
+        }
+        let Some(transfer) = self.transfers.get_mut(&part.parent) else { return };
+        match (&mut transfer.kind, &part.what) {
+            (Kind::Read(read), What::Fetch { batch, role, .. }) => {
+                read.fail(*batch, *role);
+                self.go_on(means, part.parent);
+            }
+            (Kind::Write(_), What::Put { .. }) => self.give_way(part.parent),
+            _ => {}
+        }
+    }
+
+    /// A connection has ended, with all parts that it had.
+    pub(crate) fn lose(&mut self, means: Means, conn: ConnId) {
+        let of = |part: &Part| part.place.is_some_and(|place| place.conn == conn);
+        let lost: Vec<RequestId> =
+            self.parts.iter().filter(|(_, part)| of(part)).map(|(id, _)| *id).collect();
+        for id in lost {
+            if let Some(part) = self.parts.get_mut(&id) {
+                part.place = None;
+            }
+            self.fails(means, id);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Which values a client codes itself.
+//!
+//! `Auto` does so as long as that goes well. Each value that had to go through a node after all is a reason to leave the next ones to
+//! nodes for a while, which doubles; one that went well ends that. A value that a node says lies whole at one member, or has to, is a
+//! reason not to ask about shorter ones.
+
+use types::Time;
+
+/// First pause, and how often it doubles.
+const PAUSE_US: u64 = 250_000;
+const DOUBLINGS: u32 = 7;
+
+/// Who codes values in chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coding {
+    /// A node.
+    Server,
+    /// This client.
+    Client,
+    /// This client, unless that did not go well.
+    #[default]
+    Auto,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    coding: Coding,
+    /// Failures in a row, and until when nothing is tried.
+    failed: u32,
+    pauses_until: Time,
+    /// Values up to this length are not asked about until then.
+    packed_up_to: u64,
+    packed_until: Time,
+}
+
+impl Policy {
+    pub(crate) fn new(coding: Coding) -> Self {
+        Self { coding, failed: 0, pauses_until: Time(0), packed_up_to: 0, packed_until: Time(0) }
+    }
+
+    /// Whether a value is to be read, or one of `len` bytes to be written, here.
+    pub(crate) fn tries(&self, now: Time, len: Option<u64>) -> bool {
+        let is_short = len.is_some_and(|len| len <= self.packed_up_to) && now < self.packed_until;
+        match self.coding {
+            Coding::Server => false,
+            Coding::Client => !is_short,
+            Coding::Auto => !is_short && now >= self.pauses_until,
+        }
+    }
+
+    /// One has gone well.
+    pub(crate) fn goes_well(&mut self) {
+        self.failed = 0;
+    }
+
+    /// One has to go through a node after all.
+    pub(crate) fn fails(&mut self, now: Time) {
+        self.pauses_until = now + (PAUSE_US << self.failed.min(DOUBLINGS));
+        self.failed += 1;
+    }
+
+    /// One of so many bytes is not to be put into chunks.
+    pub(crate) fn is_not_direct(&mut self, now: Time, len: u64) {
+        let known = if now < self.packed_until { self.packed_up_to } else { 0 };
+        self.packed_up_to = len.max(known);
+        self.packed_until = now + (PAUSE_US << DOUBLINGS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_go_well_is_left_to_nodes_for_longer_and_longer() {
+        let mut policy = Policy::new(Coding::Auto);
+        assert!(policy.tries(Time(1), None));
+        policy.fails(Time(1));
+        policy.fails(Time(1));
+        let until = 1 + 2 * PAUSE_US;
+        assert_eq!([until - 1, until].map(|now| policy.tries(Time(now), None)), [false, true]);
+        policy.goes_well();
+        policy.fails(Time(0));
+        assert!(policy.tries(Time(PAUSE_US), None));
+        let mut client = Policy::new(Coding::Client);
+        client.fails(Time(1));
+        assert!(client.tries(Time(1), None), "whoever wants it has it");
+        assert!(!Policy::new(Coding::Server).tries(Time(1), None));
+    }
+
+    #[test]
+    fn short_values_are_not_asked_about_again_and_again() {
+        let mut policy = Policy::new(Coding::Client);
+        policy.is_not_direct(Time(1), 100_000);
+        assert_eq!([100_000, 100_001].map(|len| policy.tries(Time(2), Some(len))), [false, true]);
+        assert!(
+            policy.tries(Time(1 + (PAUSE_US << DOUBLINGS)), Some(1)),
+            "the namespace may have another rule"
+        );
+    }
+}

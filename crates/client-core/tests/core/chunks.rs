@@ -1,0 +1,229 @@
+//! Long values that a client reads and writes at their holders.
+
+use bytes::Bytes;
+use client_core::{Body, Done, Event};
+use native::{
+    Answer, Ask, BegunChunks, Cells, Chunked, Code, Content, FetchAsk, FoundChunks, FromServer, GroupHolders,
+    Meta, Piece, RoleHolders,
+};
+use types::{
+    ChunkId, Geometry, GroupId, MemberId, NamespaceId, NodeId, ObjectId, RoleIndex, Term, ViewVersion,
+    checksum,
+};
+
+use crate::world::World;
+
+/// A value of one row in cells of 50,048 bytes; the last 96 are not its.
+const LEN: usize = 100_000;
+const CELL: usize = 50_048;
+
+fn value() -> Bytes {
+    (0..LEN).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into()
+}
+
+fn object() -> ObjectId {
+    let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
+    ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId(0) }
+}
+
+/// Two data roles at nodes 0 and 1, their sum at node 0.
+fn chunked() -> Chunked {
+    let role = |node| RoleHolders { whole: Some(NodeId(node)), filling: None };
+    let roles = vec![role(0), role(1), role(0)];
+    Chunked {
+        object: object(),
+        geometry: Geometry { len: LEN as u64, chunk_len: 65_536, k: 2, layout: types::ObjectLayout::Spread },
+        code: "rs(2+1)".parse().unwrap(),
+        groups: vec![GroupId(0)],
+        exceptions: Vec::new(),
+        holders: vec![GroupHolders { group: GroupId(0), view: ViewVersion(3), roles }],
+    }
+}
+
+fn cell(role: usize) -> Vec<u8> {
+    let of = |role: usize| {
+        let mut cell = value()[role * CELL..LEN.min((role + 1) * CELL)].to_vec();
+        cell.resize(CELL, 0);
+        cell
+    };
+    match role {
+        // The first parity of this code is the sum.
+        2 => of(0).iter().zip(of(1)).map(|(one, other)| one ^ other).collect(),
+        role => of(role),
+    }
+}
+
+/// A read that has been told where the chunks are, and what it asks then, by roles.
+fn reads(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, FetchAsk)>) {
+    let id = world.get("k");
+    let (conn, wire, ask) = world.one();
+    assert!(matches!(ask, Ask::Get(get) if get.direct));
+    let meta = Meta { version: 5, flags: 0, ttl: None, value_len: LEN as u64 };
+    let found = FoundChunks { meta, part: (0, LEN as u64), pin: Some(9), pin_ms: 30_000, chunks: chunked() };
+    world.answer(conn, wire, Answer::Chunks(Box::new(found)));
+    let fetches = world.asked().into_iter().map(|(conn, wire, request)| match request.ask {
+        Ask::Fetch(fetch) => (conn, wire, *fetch),
+        other => panic!("{other:?}"),
+    });
+    (id, fetches.collect())
+}
+
+/// A holder sends the cell of its role.
+fn sends(
+    world: &mut World,
+    (conn, wire, fetch): (client_core::ConnId, u64, FetchAsk),
+    cell: &[u8],
+    sum: u32,
+) {
+    let object = fetch.chunk.object;
+    assert_eq!((object, fetch.chunk.stripe, fetch.first, fetch.count), (self::object(), 0, 0, 1));
+    world.answer(conn, wire, Answer::Cells(Cells { cell_len: CELL as u32, checksums: vec![sum] }));
+    world.say(conn, FromServer::Piece(Piece { id: wire, bytes: Bytes::copy_from_slice(cell) }));
+    world.say(conn, FromServer::End(wire, Code::Whole));
+}
+
+fn role_of(fetch: &(client_core::ConnId, u64, FetchAsk)) -> usize {
+    usize::from(fetch.2.member.role.0)
+}
+
+/// What is asked when a read is over.
+fn is_unpinned(world: &mut World) -> bool {
+    world
+        .asked()
+        .iter()
+        .any(|(_, _, request)| matches!(&request.ask, Ask::Unpin(unpin) if unpin.pin == 9 && unpin.done))
+}
+
+#[test]
+fn cells_come_from_their_holders_in_any_order_and_go_out_in_theirs() {
+    let mut world = World::coding();
+    let (id, mut fetches) = reads(&mut world);
+    fetches.sort_by_key(|fetch| std::cmp::Reverse(role_of(fetch)));
+    assert_eq!(fetches.iter().map(role_of).collect::<Vec<_>>(), [1, 0]);
+    for fetch in fetches {
+        assert!(world.data(id).is_empty());
+        let cell = cell(role_of(&fetch));
+        sends(&mut world, fetch, &cell, checksum(&cell));
+    }
+    assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
+    assert!(is_unpinned(&mut world));
+    assert_eq!((world.core.stats().reads, world.core.stats().decoded_rows), (1, 0));
+}
+
+#[test]
+fn what_a_holder_lacks_or_sends_otherwise_is_made_of_the_others() {
+    for is_wrong in [false, true] {
+        let mut world = World::coding();
+        let (id, fetches) = reads(&mut world);
+        for fetch in fetches {
+            let cell = cell(role_of(&fetch));
+            match (role_of(&fetch), is_wrong) {
+                (1, true) => sends(&mut world, fetch, &cell, checksum(&cell) + 1),
+                (1, false) => world.answer(fetch.0, fetch.1, Answer::Just(Code::Miss)),
+                _ => sends(&mut world, fetch, &cell, checksum(&cell)),
+            }
+        }
+        let (conn, wire, ask) = world.one();
+        let Ask::Fetch(fetch) = ask else { panic!("{ask:?}") };
+        assert_eq!(fetch.member.role, RoleIndex(2));
+        let sum = cell(2);
+        sends(&mut world, (conn, wire, *fetch), &sum, checksum(&sum));
+        assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
+        assert_eq!(world.core.stats().decoded_rows, 1);
+    }
+}
+
+#[test]
+fn who_is_slow_is_not_waited_for_and_who_cannot_read_asks_a_node() {
+    let mut world = World::coding();
+    let (id, fetches) = reads(&mut world);
+    for fetch in fetches.into_iter().filter(|fetch| role_of(fetch) == 0) {
+        world.answer(fetch.0, fetch.1, Answer::Just(Code::Miss));
+    }
+    let (conn, wire, _) = world.one();
+    world.answer(conn, wire, Answer::Just(Code::Miss));
+    let asked = world.asked();
+    let get = asked.iter().find_map(|(_, _, request)| match &request.ask {
+        Ask::Get(get) => Some(*get),
+        _ => None,
+    });
+    assert!(get.is_some_and(|get| !get.direct && get.range.is_none()), "{asked:?}");
+    assert!(world.ended(id).is_none());
+    assert_eq!(world.core.stats().gave_way, 1);
+    assert!(!world.events.iter().any(|event| matches!(event, Event::Head(..))), "nobody has seen any of it");
+}
+
+/// A write that may put its chunks: what it puts, by roles.
+fn writes(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, native::Request)>) {
+    let id = world.set(Body::Here(value()));
+    let (conn, wire, ask) = world.one();
+    let session = Answer::Session(types::ClientSession(4));
+    assert!(matches!(ask, Ask::Session));
+    world.answer(conn, wire, session);
+    world.wait(0);
+    let (conn, wire, ask) = world.one();
+    assert!(matches!(ask, Ask::Begin(begin) if begin.len == LEN as u64));
+    world.answer(conn, wire, Answer::Begun(Box::new(BegunChunks { open_ms: 30_000, chunks: chunked() })));
+    (id, world.asked())
+}
+
+#[test]
+fn a_value_is_committed_when_all_holders_have_its_chunks() {
+    let mut world = World::coding();
+    let (id, puts) = writes(&mut world);
+    let cells = world.pieces();
+    assert_eq!((puts.len(), cells.len()), (3, 3));
+    for (conn, wire, request) in puts {
+        let Ask::Put(put) = request.ask else { panic!("{:?}", request.ask) };
+        let role = usize::from(put.member.role.0);
+        assert_eq!(put.chunk, ChunkId { object: object(), stripe: 0 });
+        assert_eq!(
+            (put.view, put.checksums, put.trailer.len()),
+            (ViewVersion(3), vec![checksum(&cell(role))], 3)
+        );
+        let here = cells.iter().filter(|piece| piece.id == wire).any(|piece| piece.bytes == cell(role));
+        assert!(here, "role {role}");
+        assert!(world.asked().is_empty(), "not before all have it");
+        world.answer(conn, wire, Answer::Just(Code::Placed));
+    }
+    let (conn, wire, ask) = world.one();
+    let Ask::Commit(commit) = ask else { panic!("{ask:?}") };
+    assert_eq!((commit.checksum, commit.written.object), (checksum(&value()), object()));
+    world.answer(conn, wire, Answer::Stored(6));
+    assert_eq!(world.done(id), Ok(Done::Answer(Answer::Stored(6))));
+    assert_eq!(world.core.stats().writes, 1);
+}
+
+#[test]
+fn a_value_of_which_a_chunk_is_refused_goes_through_a_node_under_its_name() {
+    let mut world = World::coding();
+    let (id, puts) = writes(&mut world);
+    let (conn, wire, _) = puts[1].clone();
+    world.answer(conn, wire, Answer::Just(Code::Moved));
+    let asked = world.asked();
+    let is_given_up = |ask: &Ask| matches!(ask, Ask::Abandon(written) if written.object == object());
+    assert!(asked.iter().any(|(_, _, request)| is_given_up(&request.ask)), "{asked:?}");
+    let store = asked.iter().find(|(_, _, request)| matches!(request.ask, Ask::Store(_)));
+    let (conn, wire, request) = store.expect("a node is asked").clone();
+    assert!(matches!(request.ask, Ask::Store(store) if store.content == Content::Pieces(LEN as u64)));
+    assert!(request.once.is_some_and(|once| !once.again), "nothing was done under its name");
+    world.answer(conn, wire, Answer::Stored(7));
+    assert_eq!(world.done(id), Ok(Done::Answer(Answer::Stored(7))));
+}
+
+#[test]
+fn a_commit_that_may_have_been_done_is_asked_again_under_its_name() {
+    let mut world = World::coding();
+    let (id, puts) = writes(&mut world);
+    for (conn, wire, _) in puts {
+        world.answer(conn, wire, Answer::Just(Code::Placed));
+    }
+    let (_, _, ask) = world.one();
+    assert!(matches!(ask, Ask::Commit(_)));
+    world.lose(0);
+    world.welcome(1);
+    let (conn, wire, request) = world.asked().pop().expect("it is asked again");
+    assert!(matches!(request.ask, Ask::Store(_)) && request.once.is_some_and(|once| once.again));
+    world.answer(conn, wire, Answer::Stored(8));
+    assert_eq!(world.done(id), Ok(Done::Answer(Answer::Stored(8))));
+}
