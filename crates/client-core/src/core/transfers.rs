@@ -80,6 +80,10 @@ impl Core {
     /// Does what transfers want done.
     pub(super) fn carry_out(&mut self, now: Time) {
         while let Some(command) = self.direct.poll() {
+            // What a transfer has wanted that is over by now is not done: its request may be on its way to a node.
+            if command.of_transfer().is_some_and(|id| !self.direct.has(id)) {
+                continue;
+            }
             match command {
                 Command::Send(part, to) => self.send_part(now, part, to),
                 Command::Drop(Place { conn, sent }) => {
@@ -123,6 +127,7 @@ impl Core {
     /// A request goes through a node from here on.
     fn give_way(&mut self, now: Time, id: RequestId) {
         let Some(request) = self.requests.get(&id) else { return };
+        self.direct.note_gave_way();
         let policy = if request.op.only_reads() { &mut self.decode } else { &mut self.encode };
         policy.fails(now);
         self.send_again(now, id, 0);

@@ -86,6 +86,20 @@ pub(crate) enum Command {
     GiveWay(RequestId),
 }
 
+impl Command {
+    /// The request whose transfer wants it, while there is that.
+    pub(crate) fn of_transfer(&self) -> Option<RequestId> {
+        match self {
+            Self::Found(id, ..)
+            | Self::Bring(id, _)
+            | Self::Whole(id)
+            | Self::Commit(id)
+            | Self::GiveWay(id) => Some(*id),
+            Self::Send(..) | Self::Drop(_) => None,
+        }
+    }
+}
+
 /// How a transfer is to be carried out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Means {
@@ -318,8 +332,12 @@ impl Direct {
     }
 
     fn give_way(&mut self, id: RequestId) {
-        self.stats.gave_way += 1;
         self.commands.push_back(Command::GiveWay(id));
+    }
+
+    /// A request goes through a node after all.
+    pub(crate) fn note_gave_way(&mut self) {
+        self.stats.gave_way += 1;
     }
 
     /// When [`Self::tick`] has something to do.
@@ -387,8 +405,16 @@ impl Direct {
                 }
                 self.go_on(means, part.parent);
             }
-            _ => self.fails(means, id),
+            _ => self.is_over(means, id),
         }
+    }
+
+    /// Nothing comes of a part any more, and its holder has said so.
+    fn is_over(&mut self, means: Means, id: RequestId) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.place = None;
+        }
+        self.fails(means, id);
     }
 
     /// A piece has come; whether it can be one.
@@ -428,7 +454,7 @@ impl Direct {
                 }
                 self.go_on(means, parent);
             }
-            _ => self.fails(means, id),
+            _ => self.is_over(means, id),
         }
     }
 
@@ -455,11 +481,6 @@ impl Direct {
         let of = |part: &Part| part.place.is_some_and(|place| place.conn == conn);
         let lost: Vec<RequestId> =
             self.parts.iter().filter(|(_, part)| of(part)).map(|(id, _)| *id).collect();
-        for id in lost {
-            if let Some(part) = self.parts.get_mut(&id) {
-                part.place = None;
-            }
-            self.fails(means, id);
-        }
+        lost.into_iter().for_each(|id| self.is_over(means, id));
     }
 }

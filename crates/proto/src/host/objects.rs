@@ -133,8 +133,11 @@ impl Streams<'_> {
         rows: (u32, u32),
         most_bytes: u32,
     ) -> Option<Vec<Checked>> {
-        let read = self
-            .with_objects(|objects, scope, _| objects.read_chunk(scope, key_hash, whose, rows, most_bytes));
+        let (member, chunk) = whose;
+        let mut read = None;
+        self.with_objects(|objects, scope, _| {
+            objects.with(member, |holder| read = holder.read(scope, key_hash, chunk, rows, most_bytes));
+        });
         self.host.carry_out(self.now);
         read
     }
@@ -156,7 +159,12 @@ impl Streams<'_> {
 
     /// The client does not go on with it.
     pub fn abandon_deposit(&mut self, id: DepositId) {
-        self.with_objects(|objects, scope, _| objects.abandon_deposit(scope, id));
+        self.with_objects(|objects, scope, _| {
+            let (from, member) = (scope.around.host(), objects.transfers().abandon_deposit(id));
+            if let Some(member) = member {
+                objects.with(member, |holder| holder.drop_arriving(from, id.0));
+            }
+        });
     }
 
     /// The groups that a value of such a key would lie in.

@@ -316,7 +316,7 @@ impl Holder {
 
     /// Rows of a chunk of this key's value, for a client that reads them itself: as many as these bytes hold, at least one; none if the
     /// chunk is not here.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         scope: &mut Scope<'_>,
         key_hash: KeyHash,
@@ -341,7 +341,7 @@ impl Holder {
     }
 
     /// Nobody goes on with this try to put a chunk.
-    pub(super) fn drop_arriving(&mut self, from: HostId, attempt: u64) {
+    pub(crate) fn drop_arriving(&mut self, from: HostId, attempt: u64) {
         self.arriving.drop_one(from, attempt);
     }
 

@@ -40,11 +40,9 @@ mod upload;
 use std::collections::BTreeMap;
 
 use store::{ChunkPages, QuotaShortage};
-use types::{
-    ChunkId, GroupView, HostId, KeyHash, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time,
-};
+use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
 use wire::graph::GraphMessage;
-use wire::object::{Checked, Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
+use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
 
 use crate::Timing;
 use crate::pace::Pace;
@@ -57,7 +55,7 @@ use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
 use holder::Short;
-use names::{DepositId, Errand, ObjectStats, OwnerRequest};
+use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
 pub(crate) use scope::Scope;
@@ -350,28 +348,10 @@ impl Objects {
         scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
     }
 
-    fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
+    /// Something for one of the roles that are kept here, if it is.
+    pub(crate) fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
         if let Some(holder) = self.holders.get_mut(&member) {
             act(holder);
-        }
-    }
-
-    /// Rows of a chunk that is here, for a client ([`Holder::read`]).
-    pub(crate) fn read_chunk(
-        &mut self,
-        scope: &mut Scope<'_>,
-        key_hash: KeyHash,
-        (member, chunk): (MemberId, ChunkId),
-        rows: (u32, u32),
-        most_bytes: u32,
-    ) -> Option<Vec<Checked>> {
-        self.holders.get_mut(&member)?.read(scope, key_hash, chunk, rows, most_bytes)
-    }
-
-    /// A client puts a chunk no more.
-    pub(crate) fn abandon_deposit(&mut self, scope: &Scope<'_>, id: DepositId) {
-        if let Some(member) = self.transfers.abandon_deposit(id) {
-            self.with(member, |holder| holder.drop_arriving(scope.here(), id.0));
         }
     }
 

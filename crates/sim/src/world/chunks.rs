@@ -93,7 +93,7 @@ impl Natively<'_> {
     }
 
     /// Where the chunks of a value would go, as a node knows.
-    pub(super) fn to_be(&mut self, link: u32, key: &Key, begin: &BeginAsk) -> Option<Chunked> {
+    pub(super) fn places_for(&mut self, link: u32, key: &Key, begin: &BeginAsk) -> Option<Chunked> {
         let World { stage, cluster, natives, .. } = self.world();
         let objects = stage.options.objects.filter(|objects| begin.len > objects.above as u64)?;
         let node = natives.link(link).node;

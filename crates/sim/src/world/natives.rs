@@ -364,7 +364,7 @@ impl Natively<'_> {
             Ask::Fetch(fetch) => return self.fetch(link, id, &request.key, fetch),
             Ask::Put(put) => return self.put(link, id, &request.key, (**put).clone()),
             Ask::Begin(begin) => {
-                let Some(chunks) = self.to_be(link, &request.key, begin) else {
+                let Some(chunks) = self.places_for(link, &request.key, begin) else {
                     return self.say(link, id, Code::NotDirect);
                 };
                 if let Some(port) = self.port(link) {
