@@ -74,6 +74,18 @@ fn a_long_value_comes_back_with_a_node_less() {
     assert!(get(&cluster, 1, "long") == expected);
 }
 
+/// Whether the ranges of a place are all of a value, each on a node, and the first one has so many bytes, or some times as many.
+fn ranges_are(place: &Value, longest: u64) -> bool {
+    let number = |range: &Value, name: &str| range[name].as_u64().expect("a number");
+    let ranges = place["ranges"].as_array().expect("nodes speak the native protocol");
+    let mut at = 0;
+    for range in ranges {
+        assert!(number(range, "start") == at && range["node"].is_u64(), "{range}");
+        at = number(range, "end");
+    }
+    at == LEN as u64 && number(&ranges[0], "end").is_multiple_of(longest)
+}
+
 #[test]
 fn a_file_is_a_value_and_comes_back_as_a_file() {
     let options = Options { memory: "256MiB".to_owned(), ..Options::default() };
@@ -95,6 +107,16 @@ fn a_file_is_a_value_and_comes_back_as_a_file() {
     let (code, place) = json(&cluster, &["kv", "locate", "file"]);
     let nodes = place["chunks"]["groups"][0]["nodes"].as_array().expect("a group with chunks");
     assert!(code == 0 && nodes.len() == 5 && nodes.iter().all(Value::is_u64), "{place}");
+    for (layout, longest) in [("spread", 64 << 10), ("wide", 1 << 20), ("copy", 3 << 20)] {
+        assert_eq!(run(&cluster, &["namespace", "set", "default", "--layout", layout]).0, 0);
+        eventually("stored so", || {
+            assert_eq!(run(&cluster, &["kv", "set", "file", "--file", &there]).0, 0);
+            let (_, place) = json(&cluster, &["kv", "locate", "file"]);
+            place["layout"] == layout && ranges_are(&place, longest)
+        });
+        assert_eq!(run(&cluster, &["kv", "get", "file", "--file", &back]).0, 0);
+        assert!(std::fs::read(&back).unwrap() == value, "{layout}");
+    }
     let (code, _, error) = run(&cluster, &["kv", "get", "nothing", "--file", &none]);
     assert!(code == 1 && error.contains("is not there"), "{code} {error}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "what is not there leaves no file");

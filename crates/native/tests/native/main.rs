@@ -5,5 +5,6 @@
 
 mod hostile;
 mod maps;
+mod places;
 mod samples;
 mod vectors;

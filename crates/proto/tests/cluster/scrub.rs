@@ -141,6 +141,21 @@ fn a_stripe_that_cannot_be_had_holds_no_scrub_up_and_is_compared_by_the_next_one
     assert_eq!(wrong.len(), 5, "{wrong:?}");
 }
 
+#[test]
+fn in_all_layouts_lies_are_found_and_what_is_right_is() {
+    for layout in [types::ObjectLayout::Wide, types::ObjectLayout::Copy] {
+        let mut cluster = Cluster { layout, ..lying(Rules::all()) };
+        cluster.put(1, "wrong", &value(1, 3, |stripe| stripe == 1)).unwrap();
+        let long = value(2, 3, |_| false);
+        cluster.put_of(0, "long", &long, 4 << 16).unwrap();
+        cluster.advance(200);
+        let (progress, wrong) = scrub(&mut cluster);
+        assert_eq!((progress.mismatches, wrong.len()), (1, 1), "{layout:?}");
+        assert_eq!(wrong[0].chunk.stripe, 1);
+        assert!(cluster.read(3, "long").unwrap() == long);
+    }
+}
+
 /// Without the rule, checksums alone are compared, and they are right.
 #[cfg(feature = "planted-bugs")]
 #[test]
