@@ -8,6 +8,7 @@
 
 mod anew;
 mod elsewhere;
+mod groups;
 mod room;
 mod rows;
 mod stripe;
@@ -26,7 +27,7 @@ use super::names::{Client, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
 use anew::Done;
-pub(crate) use elsewhere::groups_for;
+pub(crate) use groups::groups_for;
 use rows::Rows;
 use stripe::StripeUpload;
 

@@ -3,7 +3,7 @@
 
 use types::{Geometry, GroupView, HostId, MemberId, NamespaceId, PAGE_BYTES};
 
-use super::elsewhere::groups_beside;
+use super::groups::groups_beside;
 use crate::objects::scope::Scope;
 
 /// Whether a value of `namespace` takes more than its quota, or than this host has for chunks where it has one of each stripe.
@@ -13,11 +13,14 @@ pub(super) fn never_fits(
     namespace: NamespaceId,
     geometry: Geometry,
 ) -> bool {
-    let Some(each) = bytes_of_role(geometry) else { return true };
-    let n = scope.protection(owner.group).map_or(1, |it| it.code().n() as u64);
+    // A copy is with the first role; all others have as much as any of them.
+    let (Some(first), Some(each)) = (bytes_of_role(geometry, 0), bytes_of_role(geometry, 1)) else {
+        return true;
+    };
+    let others = scope.protection(owner.group).map_or(0, |it| it.code().n() as u64 - 1);
     let known = scope.views.map().and_then(|map| map.catalog.namespace(namespace));
     let quota = known.map(|known| known.policy.quota_bytes).filter(|quota| *quota > 0);
-    if quota.is_some_and(|quota| each.saturating_mul(n) > quota) {
+    if quota.is_some_and(|quota| each.saturating_mul(others).saturating_add(first) > quota) {
         return true;
     }
     let here = scope.here();
@@ -26,10 +29,10 @@ pub(super) fn never_fits(
     each > scope.budget().chunk_limit() && groups.all(|group| scope.view(group).is_some_and(is_here))
 }
 
-/// Bytes of the pages of a chunk of every stripe; none if nobody can count them.
-fn bytes_of_role(geometry: Geometry) -> Option<u64> {
+/// Bytes of the pages of what a role keeps of every stripe; none if nobody can count them.
+fn bytes_of_role(geometry: Geometry, role: u8) -> Option<u64> {
     let last = geometry.stripe_count().checked_sub(1)?;
-    let pages = |index| Some(geometry.stripe(index)?.chunk_len().next_multiple_of(PAGE_BYTES as u64));
+    let pages = |index| Some(geometry.stripe(index)?.len_of(role).next_multiple_of(PAGE_BYTES as u64));
     // All but the last one are alike.
     pages(0)?.checked_mul(u64::from(last))?.checked_add(pages(last)?)
 }
