@@ -27,6 +27,13 @@ pub struct Objects {
 }
 
 impl Options {
+    /// By the seed alone, so that all else is drawn as it was. What is not dealt by cells native clients do not gather themselves, and the
+    /// nodes' side of their protocol, which does that for them, is none of the simulator's.
+    fn layout(&self) -> ObjectLayout {
+        let is_any = self.focus != Focus::Native;
+        if is_any { LAYOUTS[(self.seed / 5 % LAYOUTS.len() as u64) as usize] } else { ObjectLayout::Spread }
+    }
+
     /// One seed of four has values in chunks, and every one that looks at them; not where more is lost than the code can bear.
     pub(super) fn with_objects(mut self, rng: &mut Rng) -> Self {
         // Native clients code such values themselves.
@@ -39,8 +46,7 @@ impl Options {
         self.objects = Some(Objects {
             above: rng.pick(&[24, 24, 100, 1_000]),
             chunk_len: MAX_CELL_BYTES * rng.pick(&[1, 1, 2, 4]),
-            // By the seed alone, so that all else is drawn as it was.
-            layout: LAYOUTS[(self.seed / 5 % LAYOUTS.len() as u64) as usize],
+            layout: self.layout(),
             pause_us: rng.pick(&[0, 200, lease_us / 50, lease_us / 4]),
             leave_percent: rng.pick(&[0, 0, 1, 10]),
         });
