@@ -23,8 +23,10 @@ pub const PASSING: Space = Space { name: "passing", port: 11511 };
 pub const LONG: Space = Space { name: "long", port: 11611 };
 /// The same where every value lies in chunks, however short it is, and chunks are as short as can be.
 pub const CELLS: Space = Space { name: "cells", port: 11711 };
+/// The same as [`LONG`], of values whose bytes lie in ranges as long as a chunk.
+pub const RANGES: Space = Space { name: "ranges", port: 11811 };
 /// All of them.
-pub const SPACES: [Space; 5] = [COPIES, CACHE, PASSING, LONG, CELLS];
+pub const SPACES: [Space; 6] = [COPIES, CACHE, PASSING, LONG, CELLS, RANGES];
 
 /// Groups of each pool beside the default one.
 const GROUPS: u32 = 4;
@@ -51,6 +53,7 @@ pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
             |space: Space, above| words(&["namespace", "create", space.name, "--striped-above", above]);
         all.push(create(LONG, "64KiB"));
         all.push([create(CELLS, "always"), words(&["--chunk", "64KiB"])].concat());
+        all.push([create(RANGES, "64KiB"), words(&["--layout", "wide"])].concat());
     }
     all
 }
