@@ -227,3 +227,16 @@ fn a_commit_that_may_have_been_done_is_asked_again_under_its_name() {
     world.answer(conn, wire, Answer::Stored(8));
     assert_eq!(world.done(id), Ok(Done::Answer(Answer::Stored(8))));
 }
+
+#[test]
+fn a_value_that_two_holders_do_not_take_goes_through_a_node_once() {
+    let mut world = World::coding();
+    let (id, puts) = writes(&mut world);
+    let of_first = puts.iter().filter(|(conn, ..)| *conn == world.conn(0)).count();
+    assert_eq!((puts.len(), of_first), (3, 2));
+    world.lose(0);
+    let asked = world.asked();
+    let stores = asked.iter().filter(|(_, _, request)| matches!(request.ask, Ask::Store(_)));
+    assert_eq!(stores.count(), 1, "{asked:?}");
+    assert_eq!((world.ended(id), world.core.stats().gave_way), (None, 1));
+}
