@@ -514,6 +514,7 @@ impl Core {
             if code == Code::NotDirect {
                 self.encode.is_not_direct(now, request.value_len());
             }
+            request.restart(self.config.rules);
             request.way = Way::Node;
             return self.send_again(now, id, 0);
         }
@@ -702,12 +703,12 @@ impl Core {
 
     fn send_again(&mut self, now: Time, id: RequestId, pause_us: u64) {
         let Some(request) = self.requests.get_mut(&id) else { return };
+        request.restart(self.config.rules);
         if self.direct.has(id) {
             // What did not come of it once is left to a node.
             self.direct.end(id);
             request.way = Way::Node;
         }
-        request.restart(self.config.rules);
         if pause_us == 0 {
             self.route(now, id);
         } else {

@@ -226,7 +226,9 @@ impl Request {
     /// It is sent again from its beginning.
     pub(crate) fn restart(&mut self, rules: Rules) {
         if let Some(name) = &mut self.name {
-            let was_sent = self.place.is_some_and(|place| place.sent.is_some());
+            // To ask where chunks would go does nothing.
+            let is_harmless = self.way == Way::Chunks && !self.committing;
+            let was_sent = !is_harmless && self.place.is_some_and(|place| place.sent.is_some());
             name.once.again |= rules.says_that_it_comes_again(was_sent);
         }
         self.place = None;

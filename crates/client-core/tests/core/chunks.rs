@@ -212,6 +212,23 @@ fn a_value_of_which_a_chunk_is_refused_goes_through_a_node_under_its_name() {
 }
 
 #[test]
+fn to_ask_where_chunks_would_go_is_no_first_try() {
+    let mut world = World::coding();
+    let id = world.set(Body::Here(value()));
+    let (conn, wire, ask) = world.one();
+    assert_eq!(ask, Ask::Session);
+    world.answer(conn, wire, Answer::Session(types::ClientSession(40)));
+    world.wait(0);
+    let (conn, wire, ask) = world.one();
+    assert!(matches!(ask, Ask::Begin(_)), "{ask:?}");
+    world.answer(conn, wire, Answer::Just(Code::NotDirect));
+    let (conn, wire, request) = world.asked().pop().expect("a node is asked");
+    assert!(matches!(request.ask, Ask::Store(_)) && request.once.is_some_and(|once| !once.again));
+    world.answer(conn, wire, Answer::Just(Code::OutOfMemory));
+    assert_eq!(world.done(id), Err(client_core::Error::Code(Code::OutOfMemory)));
+}
+
+#[test]
 fn a_commit_that_may_have_been_done_is_asked_again_under_its_name() {
     let mut world = World::coding();
     let (id, puts) = writes(&mut world);
