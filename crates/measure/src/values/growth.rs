@@ -3,13 +3,16 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use processes::servers::Server;
 use serde::{Deserialize, Serialize};
 
 use super::plain::{Plain, Protocol, noise};
-use super::sides::gestalt;
+use super::sides::striped;
 use crate::spread::Spread;
 
 const NODES: [u16; 4] = [5, 10, 20, 40];
+/// So much that forty of them are not more than a machine has.
+const NODE_MEMORY: &str = "256MiB";
 const LEN: usize = 1_000_000;
 const VALUES: usize = 200;
 /// For how long nothing is asked, to see what that costs.
@@ -31,7 +34,7 @@ pub fn measure(rounds: usize) -> Result<Vec<Growth>, String> {
 }
 
 fn grown(nodes: u16, rounds: usize) -> Result<Growth, String> {
-    let server = gestalt("rs(3+2)", nodes, "always")?;
+    let server = striped(Server::gestalt("rs(3+2)", nodes, NODE_MEMORY)?, "always")?;
     let pattern = noise(1 << 20);
     let mut client = Plain::connect(Protocol::Memcached, server.addresses[0])?;
     let mut set = || (0..VALUES).try_for_each(|i| client.set(&format!("value-{i}"), LEN, &pattern));
