@@ -1,7 +1,8 @@
 //! Values that are written into chunks: from the first byte that comes to the commit.
 //!
 //! The writer is the host whose client sends the value. An upload asks the owner for an id, codes row by row what comes, puts the
-//! cells to all holders of each stripe's group (`stripe`), and commits when every stripe is done. It holds two stripes at most: who
+//! cells to all holders of each stripe's group (`stripe`), and commits when every stripe is done; where its owner becomes another one, it
+//! begins anew with what is done already (`anew`). It holds two stripes at most: who
 //! sends faster than holders take waits. All together hold no more than a bound: beyond it only the oldest goes on, whose end gives
 //! back most soonest, and whoever waits for too long fails. Before that those fail whose clients send nothing, for want of memory and for
 //! want of places: else a crowd that only sits there would keep out all others.
