@@ -70,6 +70,8 @@ fn a_drain_is_refused_with_the_way_out_or_remembered() {
 #[test]
 fn a_fenced_process_ends_and_its_roles_go_elsewhere() {
     let cluster = cluster(1);
+    // What is fenced while the spare takes its share leaves groups that the next loss ends, and that is asked about.
+    at_rest(&cluster);
     assert_eq!(run(&cluster, &["kv", "set", "k", "v"]).0, 0);
     let (code, fenced) = json(&cluster, &["node", "fence", "2"]);
     assert_eq!((code, fenced["state"].as_str()), (0, Some("fenced")));

@@ -62,8 +62,9 @@ pub fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String, String) {
 
 /// The same for the document that it prints.
 pub fn json(cluster: &LocalCluster, args: &[&str]) -> (i32, Value) {
-    let (code, out, _) = run(cluster, &[args, &["-o", "json"]].concat());
-    (code, serde_json::from_str(&out).expect("a JSON document"))
+    let (code, out, error) = run(cluster, &[args, &["-o", "json"]].concat());
+    let document = serde_json::from_str(&out);
+    (code, document.unwrap_or_else(|why| panic!("{args:?}: {why}; it ended with {code} and said {error}")))
 }
 
 /// A connection to node `node` whose reads and writes end in time.
