@@ -151,11 +151,13 @@ pub enum Bug {
     SkippedForSilence,
     /// The record that commits an object says nothing of what came of the write.
     CommitUnnamed,
+    /// What a holder had that is lost counts for no quota before another one has got it.
+    LostChunksUncounted,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 74] = [
+    pub const ALL: [Self; 75] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -230,5 +232,6 @@ impl Bug {
         Self::LackedUnderOldView,
         Self::SkippedForSilence,
         Self::CommitUnnamed,
+        Self::LostChunksUncounted,
     ];
 }
