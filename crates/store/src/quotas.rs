@@ -211,6 +211,18 @@ impl QuotaCharge {
         self.set(bytes);
     }
 
+    /// So much from now on, of what is there as before; its part of the share comes with it, or goes where it is charged instead.
+    pub fn carry(&mut self, bytes: u64) {
+        let share = &self.share.0.share;
+        if let Some(less) = self.bytes.checked_sub(bytes) {
+            // The share first: nothing of it is to be free meanwhile.
+            let rest = |share: u64| Some(share.saturating_sub(less));
+            let _ = share.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+            return self.set(bytes);
+        }
+        self.bring(bytes);
+    }
+
     fn note(&mut self, bytes: u64) {
         if self.is_of_chunks {
             // A difference below nothing wraps, and so does the sum.

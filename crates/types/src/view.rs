@@ -51,12 +51,6 @@ impl Holders {
     pub fn iter(&self) -> impl Iterator<Item = Holder> + use<> {
         self.whole.into_iter().chain(self.filling)
     }
-
-    /// The one whose chunks count where chunks are counted once: who has all of them, else who gets them.
-    #[must_use]
-    pub fn counted(&self) -> Option<Holder> {
-        self.whole.or(self.filling)
-    }
 }
 
 /// A data role in a view.
@@ -334,6 +328,15 @@ impl GroupView {
             holders.iter().map(move |holder| (role, holder))
         };
         self.holders.iter().enumerate().flat_map(of)
+    }
+
+    /// Those whose chunks count for quotas, with their roles: who has all of a role's. Where nobody in the group has, who gets them.
+    pub fn counted_holders(&self) -> impl Iterator<Item = (RoleIndex, Holder)> + '_ {
+        let has_whole = self.holders.iter().any(|holders| holders.whole.is_some());
+        let counts = move |(role, holder): &(RoleIndex, Holder)| {
+            !has_whole || self.holders_of(*role).whole == Some(*holder)
+        };
+        self.all_holders().filter(counts)
     }
 
     /// Since when `host` keeps the chunks of `role`, if it does.

@@ -176,7 +176,8 @@ impl Quotas {
         let bytes = if less > 0 { -clamped(less) } else { clamped(more) };
         // The first one also if it is nothing: whoever waits for it hears that there is nothing.
         let is_news = bytes != 0 || !known.dealt;
-        let may_be_given = bytes < 0 || settled && book.on_its_way.is_empty();
+        // Before that what some take is in the books of others as well.
+        let may_be_given = settled && (bytes < 0 || book.on_its_way.is_empty());
         (is_news && may_be_given).then_some(Grant { namespace: known.namespace, bytes })
     }
 }
@@ -269,11 +270,10 @@ impl Served {
                 let has_nobody = matches!(data.status, RoleStatus::Fenced | RoleStatus::Orphan(_));
                 is_whole &= !has_nobody;
             }
-            // Where there is nobody the next view names somebody, who has nothing yet.
-            for (role, holders) in view.holders.iter().enumerate() {
-                let counted = holders.counted().map(|holder| (holder.host, holder.since));
-                (view.group, role, counted).hash(&mut digest);
-                hosts.extend(counted.map(|(host, _)| host));
+            // How many there are is how much each of them counts.
+            for (role, holder) in view.counted_holders() {
+                (view.group, role, holder.host, holder.since).hash(&mut digest);
+                hosts.insert(holder.host);
             }
         }
         Self { hosts, is_whole, digest: digest.finish() }

@@ -183,9 +183,3 @@ pub fn wrong_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
 fn harmed_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
     host.members.primaries().all().values().flat_map(primary::harmed_keys)
 }
-
-/// Whether any chunk that `host` has kept was got from other holders, or was put while another holder counted.
-#[must_use]
-pub fn has_got_chunks(host: &Host) -> bool {
-    host.objects.has_got()
-}

@@ -86,11 +86,6 @@ impl Holder {
         &self.chunks
     }
 
-    /// Whether it has got anything from others.
-    pub(crate) fn has_got(&self) -> bool {
-        self.fill.has_got()
-    }
-
     #[cfg(test)]
     pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
         &mut self.chunks
@@ -200,7 +195,6 @@ impl Holder {
         };
         match inserted.map_err(|why| Short::Share { namespace, bytes, why })? {
             Inserted::New | Inserted::Same => {
-                self.fill.note_put();
                 let member = self.member;
                 scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
             }
@@ -239,13 +233,15 @@ impl Holder {
         }
     }
 
-    /// Namespaces may have other quotas, and another holder may be the one of this role whose chunks count.
+    /// Namespaces may have other quotas, and chunks of other holders may count.
     pub(super) fn heed_quotas(&mut self, scope: &Scope<'_>) {
-        let counted =
-            scope.view(self.member.group).and_then(|view| view.holders_of(self.member.role).counted());
-        let counts = counted.is_some_and(|holder| holder.host == scope.here());
+        let Some(view) = scope.view(self.member.group) else { return };
+        let own = (self.member.role, scope.here());
+        let counts = view.counted_holders().any(|(role, holder)| (role, holder.host) == own);
+        let counted = view.counted_holders().count();
+        let counted = scope.rules().objects().roles_that_count(counted, view.holders.len());
         if let Some((profile, limited)) = scope.limited_in(self.member.group) {
-            self.chunks.heed_quotas(profile, limited.filter(|_| counts));
+            self.chunks.heed_quotas(profile, counted, limited.filter(|_| counts));
         }
     }
 

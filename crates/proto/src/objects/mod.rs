@@ -96,8 +96,6 @@ pub(crate) struct Objects {
     due: Option<Time>,
     /// When it is looked at next whether namespaces still take more than they may here; none if none did.
     shares_at: Option<Time>,
-    /// Whether a holder that is no more here had got chunks.
-    has_got: bool,
 }
 
 impl Objects {
@@ -125,7 +123,6 @@ impl Objects {
         let rules = scope.rules();
         let is_relieved = |holder: &Holder| holder.is_relieved(rules, view, here);
         let goes = |member: MemberId, holder: &Holder| member.group == view.group && is_relieved(holder);
-        self.has_got |= self.holders.iter().any(|(member, holder)| goes(*member, holder) && holder.has_got());
         self.holders.retain(|member, holder| !goes(*member, holder));
         // Before anything comes that counts.
         let of_group = self.holders.iter_mut().filter(|(member, _)| member.group == view.group);
@@ -163,7 +160,6 @@ impl Objects {
 
     /// Groups are no more, and nor are their chunks.
     pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
-        self.has_got |= self.has_got();
         self.holders.retain(|member, _| !is_gone(member));
         self.touch();
     }
@@ -462,11 +458,6 @@ impl Objects {
             + self.scrub.memory_bytes()
             + fills
             + graphs
-    }
-
-    /// Whether any chunk was got from other holders, or put while another holder counted.
-    pub(crate) fn has_got(&self) -> bool {
-        self.has_got || self.holders.values().any(Holder::has_got)
     }
 
     /// What has to hold.

@@ -159,11 +159,13 @@ pub enum Bug {
     SkippedForSilence,
     /// The record that commits an object says nothing of what came of the write.
     CommitUnnamed,
+    /// What a holder had that is lost counts for no quota before another one has got it.
+    LostChunksUncounted,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 78] = [
+    pub const ALL: [Self; 79] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -242,5 +244,6 @@ impl Bug {
         Self::LackedUnderOldView,
         Self::SkippedForSilence,
         Self::CommitUnnamed,
+        Self::LostChunksUncounted,
     ];
 }

@@ -103,6 +103,11 @@ impl ObjectRules {
         self.0.prevent(Bug::PutBeyondQuota)
     }
 
+    /// Of so many roles of `all` there is somebody whose chunks count; they count for the others, too.
+    pub(crate) fn roles_that_count(self, counted: usize, all: usize) -> usize {
+        if self.0.prevent(Bug::LostChunksUncounted) { counted } else { all }
+    }
+
     /// Chunks of a stripe that was put into another group afterwards are of no use.
     pub(crate) fn stranded_chunks_go(self) -> bool {
         self.0.prevent(Bug::StrandedKept)

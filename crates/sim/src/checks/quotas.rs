@@ -1,20 +1,15 @@
 //! Nobody's items and chunks take more than the quota, in all roles together, whoever serves them; and what is charged is what there is.
 //!
-//! Chunks that were got from other holders, or were put where another holder counted, bring their part of the share with them: until they
-//! are there nobody knows of them, and what they take may be used by others (docs/pools.md, "Quotas"). Where there were any, that part stays at
-//! their node until it is dealt out anew; so then nothing is said of how much is taken in all.
+//! Of chunks it is looked at what there is of them, not at what holders say: those that have not heard of a view yet charge by the one
+//! before. What was put where all is still to be got, and refused by those who count, is no value's, and goes when its owner is asked.
 
-use proto::host::inspect::has_got_chunks;
-use types::{ClusterMap, GroupView, MemberId, Namespace, NamespaceId, QuotaUse, RoleIndex};
+use types::{ClusterMap, GroupView, Holder, MemberId, Namespace, NamespaceId, QuotaUse};
 
 use crate::cluster::inspect::Members;
 use crate::cluster::nodes::Nodes;
 use crate::stage::book::Book;
 
 pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
-    if nodes.hosts().any(has_got_chunks) {
-        return;
-    }
     for namespace in map.catalog.namespaces.iter().filter(|known| known.policy.quota_bytes > 0) {
         let Some(quota) = map.catalog.data_quota(namespace.id) else { continue };
         let taken: u64 = map.groups.iter().map(|view| taken_in(nodes, view, namespace)).sum();
@@ -30,21 +25,21 @@ fn taken_in(nodes: &Nodes, view: &GroupView, namespace: &Namespace) -> u64 {
     let members = Members::of(nodes, view);
     let bytes = |store: &store::DataStore| store.replica().cohorts().bytes_of(namespace.id);
     let items: u64 = members.data.iter().flatten().map(|primary| bytes(primary.store)).sum();
-    items + (0..view.holders.len()).map(|role| charged_for(nodes, view, role, namespace.id)).sum::<u64>()
+    let counted = view.counted_holders().count().max(1) as u64;
+    let chunks: u64 = view
+        .counted_holders()
+        .map(|(role, holder)| pages_of(nodes, MemberId { group: view.group, role }, holder, namespace.id))
+        .sum();
+    items + chunks * view.k() as u64 / counted
 }
 
-/// What is charged for the chunks of one role, where they came from their writers.
-fn charged_for(nodes: &Nodes, view: &GroupView, role: usize, namespace: NamespaceId) -> u64 {
-    let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
-    let counted = view.holders_of(member.role).counted();
-    let machine = counted.and_then(|holder| nodes.host_by_id(holder.host, view.group));
-    let Some(machine) = machine else { return 0 };
+/// Bytes of pages that a holder has of values of a namespace.
+fn pages_of(nodes: &Nodes, member: MemberId, holder: Holder, namespace: NamespaceId) -> u64 {
+    let Some(machine) = nodes.host_by_id(holder.host, member.group) else { return 0 };
     let of_role = machine.chunks().filter(|(known, _)| *known == member);
-    of_role
-        .flat_map(|(_, chunks)| chunks.charged())
-        .filter(|(known, _)| *known == namespace)
-        .map(|(_, bytes)| bytes)
-        .sum()
+    let entries = of_role.flat_map(|(_, chunks)| chunks.list_after(None, usize::MAX));
+    let kept = entries.filter(|(id, entry)| id.object.namespace == namespace && !entry.is_tentative());
+    kept.map(|(_, entry)| entry.chunk().allocated_bytes() as u64).sum()
 }
 
 /// A node at which something else is charged than there is. To be asked where nothing is under way.

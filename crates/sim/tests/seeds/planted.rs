@@ -63,7 +63,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::LastCellGoesAhead
         | Bug::CopyOfOnePart
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
-        Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
+        Bug::PutBeyondQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
@@ -151,7 +151,7 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 7] = [
+const DIRECTED: [Bug; 9] = [
     Bug::ScrubOfChecksumsOnly,
     Bug::DeposedOwnerAnswers,
     Bug::FilledOfAnySince,
@@ -159,6 +159,8 @@ const DIRECTED: [Bug; 7] = [
     Bug::LackedUnderOldView,
     Bug::SkippedForSilence,
     Bug::CommitUnnamed,
+    Bug::FillKeptToQuota,
+    Bug::LostChunksUncounted,
 ];
 
 #[test]
@@ -282,7 +284,6 @@ planted! {
     a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
     a_chunk_that_is_put_beyond_a_quota_is_found: PutBeyondQuota;
-    a_fill_that_a_quota_keeps_out_is_found: FillKeptToQuota;
     chunks_of_a_stripe_that_went_elsewhere_and_are_kept_are_found: StrandedKept;
     a_fill_that_takes_such_chunks_for_lost_is_found: StrandedTakenForLost;
     a_stripe_whose_descriptor_does_not_say_where_it_went_is_found: ExceptionUnnamed;

@@ -16,43 +16,55 @@ pub(super) struct Charges {
     part: DataPart,
 }
 
-/// Quotas are dealt out as what data roles may have. All chunks of a stripe are equally long, so each of them stands for one part in
-/// `n` of what the `k` data roles have of it.
+/// Quotas are dealt out as what data roles may have. All chunks of a stripe are equally long, so each of them stands for an equal part
+/// of what the `k` data roles have of it: one in so many as have theirs. What is lost is to be made again, and so counts at the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DataPart {
     k: u64,
-    n: u64,
+    counted: u64,
 }
 
 impl Default for DataPart {
     fn default() -> Self {
-        Self { k: 1, n: 1 }
+        Self { k: 1, counted: 1 }
     }
 }
 
 impl DataPart {
     /// What is charged for so many bytes of pages.
     fn of(self, bytes: u64) -> u64 {
-        bytes.saturating_mul(self.k).div_ceil(self.n)
+        bytes.saturating_mul(self.k).div_ceil(self.counted)
     }
 
     /// So many bytes of pages are charged like this.
     fn pages(self, charged: u64) -> u64 {
-        charged.saturating_mul(self.n).div_ceil(self.k)
+        charged.saturating_mul(self.counted).div_ceil(self.k)
     }
 }
 
 impl Charges {
-    /// Namespaces with a quota are these from now on: what is there is charged, and brings its part of the share with it. None is charged
-    /// where another holder of the role counts.
-    pub(super) fn heed(&mut self, profile: Profile, limited: impl Iterator<Item = (NamespaceId, Share)>) {
-        self.part = DataPart { k: profile.k() as u64, n: profile.n() as u64 };
+    /// Namespaces with a quota are these from now on, and of so many roles chunks count: what is there is charged, and brings its part of
+    /// the share with it. None is charged where another holder of the role counts.
+    pub(super) fn heed(
+        &mut self,
+        profile: Profile,
+        counted: usize,
+        limited: impl Iterator<Item = (NamespaceId, Share)>,
+    ) {
+        self.part = DataPart { k: profile.k() as u64, counted: counted.max(1) as u64 };
         let mut before = std::mem::take(&mut self.charges);
         for (namespace, share) in limited {
+            let due = self.part.of(self.taken_by(namespace));
             // One of before the quota was taken back and given anew is charged to nobody.
             let known = before.remove(&namespace).filter(|charge| charge.share().is(&share));
-            let open = || share.open_for_chunks(self.part.of(self.taken_by(namespace)));
-            self.charges.insert(namespace, known.unwrap_or_else(open));
+            let charge = match known {
+                Some(mut charge) => {
+                    charge.carry(due);
+                    charge
+                }
+                None => share.open_for_chunks(due),
+            };
+            self.charges.insert(namespace, charge);
         }
     }
 

@@ -99,9 +99,15 @@ impl ChunkStore {
         &self.pages
     }
 
-    /// Which namespaces have a quota of which this holder's chunks count from now on. What is there of them is charged.
-    pub fn heed_quotas(&mut self, profile: Profile, limited: impl Iterator<Item = (NamespaceId, Share)>) {
-        self.quotas.heed(profile, limited);
+    /// Which namespaces have a quota of which this holder's chunks count from now on, as those of so many roles of its group do. What is
+    /// there of them is charged.
+    pub fn heed_quotas(
+        &mut self,
+        profile: Profile,
+        counted: usize,
+        limited: impl Iterator<Item = (NamespaceId, Share)>,
+    ) {
+        self.quotas.heed(profile, counted, limited);
     }
 
     /// Takes a chunk in, tentatively, unless there is one of this name. The same chunk may have several names; it is counted

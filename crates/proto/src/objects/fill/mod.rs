@@ -58,7 +58,6 @@ pub(super) struct Fill {
     lost: BTreeMap<ChunkId, ListedChunk>,
     /// When owners were last told of these.
     told: Time,
-    got: u64,
 }
 
 struct Appointment {
@@ -92,7 +91,6 @@ impl Fill {
             moved: Time(0),
             lost,
             told: Time(0),
-            got: 0,
         }
     }
 
@@ -161,16 +159,6 @@ impl Fill {
     /// Whether there was no room for what came.
     pub(super) fn lacks_room(&self) -> bool {
         self.mends.values().any(Mend::lacks_room)
-    }
-
-    /// A chunk came from its writer. While all is still to be got another holder may count for the quota, and refuse the same.
-    pub(super) fn note_put(&mut self) {
-        self.got += u64::from(self.is_under_way());
-    }
-
-    /// Whether anything here was got from others, or came while another holder counted.
-    pub(super) fn has_got(&self) -> bool {
-        self.got > 0
     }
 
     /// Bytes of what is being got.
@@ -331,9 +319,8 @@ impl Fill {
     /// What has become of such an order. What no graph has made is got one by one: so it is found out who has it, and whether it is lost.
     pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, made: Made) {
         for (listed, bytes) in self.batches.take(made) {
-            match bytes.filter(|bytes| keep_made(scope, self.member, chunks, &listed, bytes)) {
-                Some(_) => self.got += 1,
-                None => self.todo.push_back(listed),
+            if bytes.is_none_or(|bytes| !keep_made(scope, self.member, chunks, &listed, &bytes)) {
+                self.todo.push_back(listed);
             }
         }
         self.go_on_listing_or_next(scope, chunks);
@@ -345,7 +332,6 @@ impl Fill {
             State::Waiting => {}
             State::Whole => {
                 if let Some(mend) = self.mends.remove(&number) {
-                    self.got += 1;
                     mend.keep_in(scope, chunks);
                 }
             }

@@ -14,10 +14,11 @@ fn chunks_are_charged_to_the_quota_of_their_namespace() {
         store.try_insert(id(number, 0), header(1, &chunk), chunk)
     };
     let used = || quotas.report().map(|report| (report.uses[0].used_bytes, report.uses[0].share_bytes));
-    let heed = |store: &mut ChunkStore, counts| {
+    let heed_of = |store: &mut ChunkStore, counted, counts| {
         let share = (NamespaceId(4), quotas.share(NamespaceId(4)));
-        store.heed_quotas("rs(3+1)".parse().unwrap(), [share].into_iter().filter(|_| counts));
+        store.heed_quotas("rs(3+1)".parse().unwrap(), counted, [share].into_iter().filter(|_| counts));
     };
+    let heed = |store: &mut ChunkStore, counts| heed_of(store, 4, counts);
     assert_eq!(put(&mut store, 1), Ok(Inserted::New), "it has no quota yet");
     heed(&mut store, true);
     // Of four equal chunks three are data.
@@ -38,6 +39,10 @@ fn chunks_are_charged_to_the_quota_of_their_namespace() {
     heed(&mut store, false);
     assert_eq!((used(), store.charged().count()), (Some((0, 0)), 0), "another holder counts now");
     heed(&mut store, true);
+    heed_of(&mut store, 3, true);
+    assert_eq!(used(), Some((4 * one, 4 * one)), "what another one has lost is charged here");
+    heed(&mut store, true);
+    assert_eq!(used(), Some((3 * one, 3 * one)), "it has it again");
     for number in [1, 2, 4] {
         store.remove_object(object(number));
     }
