@@ -66,7 +66,7 @@ mod tests {
         let object = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
         let header = ChunkHeader {
             key_hash: KeyHash(1),
-            geometry: Geometry { len: 100, chunk_len: 65_536, k: 2 },
+            geometry: Geometry { len: 100, chunk_len: 65_536, k: 2, layout: types::ObjectLayout::Spread },
             trailer: [built.checksum(), 0, 0].into_iter().collect(),
             received_at: Time(0),
             last_access: UnixSeconds(0),
