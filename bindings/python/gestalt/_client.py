@@ -45,6 +45,8 @@ class Stat(NamedTuple):
     #: Longest chunk, and data chunks of a stripe; 0 = it lies whole at one member.
     chunk_len: int
     data_chunks: int
+    #: How bytes are dealt to them: "spread", "wide" or "copy".
+    layout: str
 
 
 class Span(NamedTuple):
@@ -249,6 +251,7 @@ def _stat(_: int, outcome: lib.Outcome) -> Optional[Stat]:
         outcome.was_read == 1,
         outcome.chunk_len,
         outcome.data_chunks,
+        ("spread", "wide", "copy")[outcome.layout],
     )
 
 

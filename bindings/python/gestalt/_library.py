@@ -58,7 +58,7 @@ class Outcome(Structure):
         ("was_read", c_uint32),
         ("chunk_len", c_uint32),
         ("data_chunks", c_uint32),
-        ("reserved", c_uint32),
+        ("layout", c_uint32),
     ]
 
 

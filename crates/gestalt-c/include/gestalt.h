@@ -109,6 +109,11 @@ typedef struct gestalt_part {
     size_t buffer_len;
 } gestalt_part;
 
+/* How the bytes of a value are dealt to its chunks. */
+#define GESTALT_SPREAD 0u
+#define GESTALT_WIDE 1u
+#define GESTALT_COPY 2u
+
 /* What a request has come to. What does not belong to it is 0. */
 typedef struct gestalt_outcome {
     int32_t code;
@@ -124,8 +129,8 @@ typedef struct gestalt_outcome {
     uint32_t idle;        /* stat: seconds since it was last read */
     uint32_t was_read;    /* stat: 1 if it has been read since it was stored */
     uint32_t chunk_len;   /* stat: longest chunk; 0 = it lies whole at one member, ... */
-    uint32_t data_chunks; /* ... otherwise: data chunks of a stripe */
-    uint32_t reserved;
+    uint32_t data_chunks; /* ... otherwise: data chunks of a stripe, ... */
+    uint32_t layout;      /* ... and GESTALT_SPREAD, GESTALT_WIDE or GESTALT_COPY */
 } gestalt_outcome;
 
 /* A request that is over. */

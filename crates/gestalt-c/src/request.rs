@@ -91,9 +91,9 @@ impl Ending {
             Where::Here(bytes) => (bytes.as_ptr().cast(), bytes.len()),
             Where::Caller(start, len) => (std::ptr::without_provenance(*start), *len),
         };
-        let (chunk_len, data_chunks) = match self.about.map(|about| about.layout) {
-            Some(Layout::Chunks { chunk_len, k }) => (chunk_len, u32::from(k)),
-            Some(Layout::Packed) | None => (0, 0),
+        let (chunk_len, data_chunks, layout) = match self.about.map(|about| about.layout) {
+            Some(Layout::Chunks { chunk_len, k, rule }) => (chunk_len, u32::from(k), rule as u32),
+            Some(Layout::Packed) | None => (0, 0, 0),
         };
         structs::Outcome {
             code: self.status as i32,
@@ -110,7 +110,7 @@ impl Ending {
             was_read: self.about.map_or(0, |about| about.fetched.into()),
             chunk_len,
             data_chunks,
-            reserved: 0,
+            layout,
         }
     }
 }

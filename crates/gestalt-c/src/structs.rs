@@ -92,8 +92,8 @@ pub struct Outcome {
     pub chunk_len: u32,
     /// See above.
     pub data_chunks: u32,
-    /// 0.
-    pub reserved: u32,
+    /// How bytes are dealt to them: 0 = `spread`, 1 = `wide`, 2 = `copy`.
+    pub layout: u32,
 }
 
 /// `gestalt_event`: a request that is over.

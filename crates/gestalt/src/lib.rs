@@ -65,8 +65,8 @@ pub use client_core::{Coding, Error, Stats};
 pub use native::{About, Code, Layout, Located, Meta, Places, Range, Span};
 pub use options::{BadUri, Options, Store};
 pub use reader::Reader;
-pub use types::NodeId;
 pub use types::op::StoreMode;
+pub use types::{NodeId, ObjectLayout};
 pub use upload::Upload;
 pub use value::{Stored, Value};
 

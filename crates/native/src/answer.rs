@@ -1,7 +1,7 @@
 //! What comes of requests: a code, and what belongs to it.
 
 use bytes::Bytes;
-use types::{ClientSession, GroupId, NodeId, RoleIndex, Slot};
+use types::{ClientSession, GroupId, NodeId, ObjectLayout, RoleIndex, Slot};
 
 use crate::chunks::{BegunChunks, Cells, FoundChunks};
 use crate::fields::{Fields, Malformed, Put};
@@ -154,6 +154,8 @@ pub enum Layout {
         chunk_len: u32,
         /// Data chunks of a stripe.
         k: u8,
+        /// By which rule its bytes are dealt to them.
+        rule: ObjectLayout,
     },
 }
 
@@ -370,24 +372,37 @@ impl About {
         self.meta.put(out);
         out.put_u32(self.idle);
         out.put_u8(u8::from(self.fetched));
-        let (chunk_len, k) = match self.layout {
-            Layout::Packed => (0, 0),
-            Layout::Chunks { chunk_len, k } => (chunk_len, k),
+        let (chunk_len, k, rule) = match self.layout {
+            Layout::Packed => (0, 0, 0),
+            Layout::Chunks { chunk_len, k, rule } => (chunk_len, k, number_of(rule)),
         };
         out.put_u32(chunk_len);
         out.put_u8(k);
+        out.put_u8(rule);
     }
 
     fn take(fields: &mut Fields) -> Result<Self, Malformed> {
         let meta = Meta::take(fields)?;
         let (idle, fetched) = (fields.u32()?, fields.bool("whether it was read")?);
-        let layout = match (fields.u32()?, fields.u8()?) {
-            (0, 0) => Layout::Packed,
-            (0, _) | (_, 0) => return Err(Malformed::Field("the layout")),
-            (chunk_len, k) => Layout::Chunks { chunk_len, k },
+        let layout = match (fields.u32()?, fields.u8()?, rule_of(fields.u8()?)) {
+            (0, 0, Some(ObjectLayout::Spread)) => Layout::Packed,
+            (0, _, _) | (_, 0, _) | (_, _, None) => return Err(Malformed::Field("the layout")),
+            (chunk_len, k, Some(rule)) => Layout::Chunks { chunk_len, k, rule },
         };
         Ok(Self { meta, idle, fetched, layout })
     }
+}
+
+fn number_of(rule: ObjectLayout) -> u8 {
+    match rule {
+        ObjectLayout::Spread => 0,
+        ObjectLayout::Wide => 1,
+        ObjectLayout::Copy => 2,
+    }
+}
+
+fn rule_of(number: u8) -> Option<ObjectLayout> {
+    [ObjectLayout::Spread, ObjectLayout::Wide, ObjectLayout::Copy].get(usize::from(number)).copied()
 }
 
 pub(crate) fn put_node(node: Option<NodeId>, out: &mut Vec<u8>) {

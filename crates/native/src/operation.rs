@@ -126,7 +126,7 @@ impl About {
     pub fn of(item: &ItemView) -> Self {
         let layout = item.object.as_ref().map_or(Layout::Packed, |object| {
             let geometry = object.descriptor.geometry;
-            Layout::Chunks { chunk_len: geometry.chunk_len, k: geometry.k }
+            Layout::Chunks { chunk_len: geometry.chunk_len, k: geometry.k, rule: geometry.layout }
         });
         Self { meta: Meta::of(item), idle: item.idle_seconds, fetched: item.fetched, layout }
     }

@@ -33,6 +33,7 @@ struct Shared {
 impl Segments {
     /// How many bytes are to be sent.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.copied.len() - self.sent + self.shared_bytes
     }
@@ -49,9 +50,43 @@ impl Segments {
         self.copied.capacity()
     }
 
+    /// Bytes that are shared with others.
+    #[must_use]
+    pub fn shared_bytes(&self) -> usize {
+        self.shared_bytes
+    }
+
+    /// Where what was copied ends.
+    #[must_use]
+    #[inline]
+    pub fn end(&self) -> usize {
+        self.copied.len()
+    }
+
+    /// How many bytes are to be sent before what was copied from `end` on.
+    #[must_use]
+    #[inline]
+    pub fn len_until(&self, end: usize) -> usize {
+        debug_assert!(self.shared.back().is_none_or(|last| last.place <= end), "what is shared is sent");
+        end - self.sent + self.shared_bytes
+    }
+
+    /// They, if nothing of them is shared.
+    #[must_use]
+    #[inline]
+    pub fn text_until(&self, end: usize) -> Option<&[u8]> {
+        self.shared.is_empty().then(|| &self.copied[self.sent..end])
+    }
+
     /// The first bytes, as many as fit into one write.
     #[must_use]
     pub fn slices(&self) -> SmallVec<[IoSlice<'_>; 8]> {
+        self.slices_until(self.copied.len())
+    }
+
+    /// Those of them that come before what was copied from `end` on.
+    #[must_use]
+    pub fn slices_until(&self, end: usize) -> SmallVec<[IoSlice<'_>; 8]> {
         let mut slices = SmallVec::new();
         let mut at = self.sent;
         // Each may have copied bytes before it, and some may follow the last one.
@@ -62,7 +97,7 @@ impl Segments {
             }
             slices.push(IoSlice::new(&shared.bytes));
         }
-        let end = self.shared.get(MAX_SLICES / 2 - 1).map_or(self.copied.len(), |shared| shared.place);
+        let end = self.shared.get(MAX_SLICES / 2 - 1).map_or(end, |shared| shared.place);
         if at < end {
             slices.push(IoSlice::new(&self.copied[at..end]));
         }
@@ -90,8 +125,9 @@ impl Segments {
         }
     }
 
-    /// Gives back what has been sent, and keeps no more than `kept_bytes` of memory if that is all.
-    pub fn tidy(&mut self, kept_bytes: usize) {
+    /// Gives back what has been sent, and keeps no more than `kept_bytes` of memory if that is all: by how much places become less.
+    #[inline]
+    pub fn tidy(&mut self, kept_bytes: usize) -> usize {
         let left = self.copied.len() - self.sent;
         if self.is_empty() {
             self.copied.clear();
@@ -101,17 +137,19 @@ impl Segments {
             self.copied.drain(..self.sent);
             self.shared.iter_mut().for_each(|shared| shared.place -= self.sent);
         } else {
-            return;
+            return 0;
         }
-        self.sent = 0;
+        std::mem::take(&mut self.sent)
     }
 
-    pub(crate) fn copied_mut(&mut self) -> &mut Vec<u8> {
+    /// Where bytes are copied to, behind those that are there.
+    #[inline]
+    pub fn copied_mut(&mut self) -> &mut Vec<u8> {
         &mut self.copied
     }
 
-    /// Sends `bytes` from where they are, before what is copied from `place` on.
-    pub(crate) fn share(&mut self, place: usize, bytes: Bytes) {
+    /// Sends `bytes` from where they are, before what is copied from `place` on. Those that were shared before are sent before.
+    pub fn share(&mut self, place: usize, bytes: Bytes) {
         self.shared_bytes += bytes.len();
         self.shared.push_back(Shared { place, bytes });
     }

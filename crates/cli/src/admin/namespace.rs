@@ -102,7 +102,7 @@ struct PolicyArgs {
 }
 
 /// From which length on values are cut.
-fn striped(text: &str) -> Result<Striped, String> {
+pub(crate) fn striped(text: &str) -> Result<Striped, String> {
     match text {
         "never" => Ok(Striped::Never),
         "always" => Ok(Striped::Above(0)),
@@ -115,7 +115,7 @@ fn striped(text: &str) -> Result<Striped, String> {
 }
 
 /// How long a chunk is at most.
-fn chunk(text: &str) -> Result<u32, String> {
+pub(crate) fn chunk(text: &str) -> Result<u32, String> {
     let chunk_bytes = small(text)?;
     let known = ObjectPolicy { chunk_bytes, ..ObjectPolicy::default() }.check();
     known.map(|()| chunk_bytes).map_err(|why| why.to_string())
@@ -140,13 +140,23 @@ enum Evict {
 
 /// How bytes are dealt.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Layout {
+pub(crate) enum Layout {
     /// In cells of 64 KiB, round all data nodes: the quickest to read and write
     Spread,
     /// Each data node keeps one range of a stripe, as long as a chunk: for tasks that run beside their data
     Wide,
     /// One node keeps a copy of a stripe, the others a chunk of the code each: reads ask one node; more memory
     Copy,
+}
+
+impl From<Layout> for ObjectLayout {
+    fn from(layout: Layout) -> Self {
+        match layout {
+            Layout::Spread => Self::Spread,
+            Layout::Wide => Self::Wide,
+            Layout::Copy => Self::Copy,
+        }
+    }
 }
 
 /// What becomes of lost keys.
@@ -177,11 +187,7 @@ impl PolicyArgs {
             OnLoss::Error => NamespaceLossPolicy::Error,
             OnLoss::Empty => NamespaceLossPolicy::Empty,
         });
-        let layout = self.layout.map(|layout| match layout {
-            Layout::Spread => ObjectLayout::Spread,
-            Layout::Wide => ObjectLayout::Wide,
-            Layout::Copy => ObjectLayout::Copy,
-        });
+        let layout = self.layout.map(ObjectLayout::from);
         Ok(PolicyChange {
             evict,
             on_loss,

@@ -32,15 +32,18 @@ pub struct Question {
     pub key_bytes: usize,
     /// Bytes of a value, and how many items have such.
     pub values: Vec<(u64, u64)>,
+    /// Which values lie in chunks, and how.
+    pub objects: ObjectPolicy,
 }
 
 /// What the descriptor of a value in chunks has at most in a cluster of many groups.
 const DESCRIPTOR_BYTES: u64 = 160;
 
 impl Question {
-    /// Whether a value of so many bytes lies in chunks: it is too long for an item.
+    /// Whether a value of so many bytes lies in chunks: it is longer than those that are to lie whole, or too long for an item.
     fn is_object(&self, value: u64) -> bool {
-        is_too_large(self.key_bytes, usize::try_from(value).unwrap_or(usize::MAX), 0)
+        let is_long = self.objects.striped_above.is_some_and(|longest| value > u64::from(longest));
+        is_long || is_too_large(self.key_bytes, usize::try_from(value).unwrap_or(usize::MAX), 0)
     }
 
     /// Bytes of the item of such a value.
@@ -49,15 +52,15 @@ impl Question {
         encoded_len(self.key_bytes, kept as usize)
     }
 
-    /// Bytes of all chunks of one role of one group: stripes go round the groups. None if nobody could count them.
-    fn chunk_bytes(&self) -> Option<u64> {
-        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = ObjectPolicy::default();
+    /// Bytes of all chunks of a role of one group: stripes go round the groups. None if nobody could count them.
+    fn chunk_bytes(&self, role: u8) -> Option<u64> {
+        let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = self.objects;
         let k = self.profile.k() as u8;
         let of_value = |len: u64| {
             let geometry = Geometry { len, chunk_len, k, layout };
             let whole = u64::from(geometry.stripe_count()) - 1;
-            let last = geometry.stripe(whole as u32)?.chunk_len();
-            Some(whole * u64::from(chunk_len) + last.next_multiple_of(PAGE_BYTES as u64))
+            let (first, last) = (geometry.stripe(0)?, geometry.stripe(whole as u32)?);
+            Some(whole * first.len_of(role) + last.len_of(role).next_multiple_of(PAGE_BYTES as u64))
         };
         let mut sum: u64 = 0;
         for &(len, items) in self.values.iter().filter(|(len, _)| self.is_object(*len)) {
@@ -114,8 +117,8 @@ struct Group {
     data: Vec<RoleForecast>,
     /// Runs of a parity's area: as many as the longest area that it covers.
     parity_runs: u32,
-    /// Bytes of each role's chunks, data and parity alike.
-    chunk_bytes: u64,
+    /// Bytes of each role's chunks.
+    chunk_bytes: Vec<u64>,
     /// Who has which role.
     hosts: Vec<Option<NodeId>>,
     /// Which roles are not where they were filled.
@@ -149,7 +152,9 @@ impl Model {
     pub fn new(question: Question) -> Result<Self, NoPlan> {
         // With all chunks and whatever goes with them there is still room in the number.
         let user_bytes = question.user_bytes().filter(|bytes| *bytes < 1 << 56).ok_or(NoPlan::TooMany)?;
-        let chunk_bytes = question.chunk_bytes().ok_or(NoPlan::TooMany)?;
+        let roles = 0..question.profile.n() as u8;
+        let chunk_bytes = roles.map(|role| question.chunk_bytes(role)).collect::<Option<Vec<u64>>>();
+        let chunk_bytes = chunk_bytes.ok_or(NoPlan::TooMany)?;
         let map = map(&question)?;
         let pool = map.catalog.pool(PoolId::DEFAULT).expect("every catalog has a default pool");
         let filling = Filling { question: &question, pool, forecast: Forecast::default(), chunk_bytes };
@@ -248,7 +253,7 @@ impl Group {
 
     /// Counts what `role` takes at its node.
     fn count(&self, role: usize, uses: &mut Uses) {
-        uses.chunk_bytes += self.chunk_bytes;
+        uses.chunk_bytes += self.chunk_bytes[role];
         let Some(own) = self.data.get(role) else {
             uses.parity_roles += 1;
             uses.parity_bytes += area_bytes(self.parity_runs);
@@ -341,8 +346,8 @@ struct Filling<'a> {
     question: &'a Question,
     pool: &'a Pool,
     forecast: Forecast,
-    /// Of each role.
-    chunk_bytes: u64,
+    /// By role.
+    chunk_bytes: Vec<u64>,
 }
 
 impl Filling<'_> {
@@ -350,7 +355,7 @@ impl Filling<'_> {
         let role = |role| self.role(MemberId { group: view.group, role: RoleIndex(role) });
         let data: Vec<RoleForecast> = (0..self.question.profile.k() as u8).map(role).collect();
         let parity_runs = data.iter().map(|role| role.runs).max().unwrap_or(0);
-        let chunk_bytes = self.chunk_bytes;
+        let chunk_bytes = self.chunk_bytes.clone();
         Group { data, parity_runs, chunk_bytes, hosts: hosts(view), moved: BTreeSet::new() }
     }
 

@@ -3,9 +3,12 @@
 use clap::Args;
 use serde::Serialize;
 use server::least_memory_bytes;
-use types::{Catalog, MAX_AREA_BYTES, MAX_KEY_BYTES, MAX_OBJECT_BYTES, NodeId, Profile};
+use types::{
+    Catalog, MAX_AREA_BYTES, MAX_KEY_BYTES, MAX_OBJECT_BYTES, NodeId, ObjectPolicy, Profile, Striped,
+};
 
 use super::model::{Answer, Model, Question, Uses, with_headroom};
+use crate::admin::namespace::{Layout, chunk, striped};
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
 use crate::units::{Count, Size};
@@ -17,7 +20,8 @@ Examples:
   gestalt plan size --items 10M --value-size 1KiB
   gestalt plan size --items 10M --value-size 1KiB --profile 'rs(4+2)' --nodes 9 -o json
   gestalt plan size --items 2M --value-size 200B:0.9,40KiB:0.1     nine of ten have 200 bytes
-  gestalt plan size --items 20k --value-size 16MiB                 values beyond 1 MiB lie in chunks";
+  gestalt plan size --items 20k --value-size 16MiB                 values beyond 1 MiB lie in chunks
+  gestalt plan size --items 20k --value-size 16MiB --layout copy   and one node has a whole copy of each";
 
 /// What a process has resident that no budget counts: the program, its stacks, and what the allocator holds between blocks.
 const PROCESS_BYTES: u64 = 20 << 20;
@@ -41,6 +45,15 @@ pub struct SizeArgs {
     /// Protection
     #[arg(long, default_value = "rs(3+2)")]
     profile: Profile,
+    /// Values that are longer lie in chunks: a size up to 1MiB, always, or never, as `gestalt namespace set` has it
+    #[arg(long, value_name = "SIZE", value_parser = striped)]
+    striped_above: Option<Striped>,
+    /// Longest chunk of such a value: a multiple of 64KiB, up to 64MiB
+    #[arg(long, value_name = "SIZE", value_parser = chunk)]
+    chunk: Option<u32>,
+    /// How the bytes of such a value are dealt to nodes
+    #[arg(long, value_enum, default_value_t = Layout::Spread)]
+    layout: Layout,
     /// How many nodes; as many as the profile needs if not given
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1000))]
     nodes: Option<u16>,
@@ -123,7 +136,20 @@ fn question(args: &SizeArgs) -> Result<Question, Exit> {
         groups: args.groups.unwrap_or(groups).min(Catalog::MAX_GROUPS),
         key_bytes,
         values,
+        objects: objects(args),
     })
+}
+
+/// What a namespace with these flags has.
+fn objects(args: &SizeArgs) -> ObjectPolicy {
+    let usual = ObjectPolicy::default();
+    let striped_above = match args.striped_above {
+        None => usual.striped_above,
+        Some(Striped::Never) => None,
+        Some(Striped::Above(bytes)) => Some(bytes),
+    };
+    let chunk_bytes = args.chunk.unwrap_or(usual.chunk_bytes);
+    ObjectPolicy { striped_above, chunk_bytes, layout: args.layout.into() }
 }
 
 fn part(size: Size, what: &str, most: u64) -> Result<u64, Exit> {
@@ -279,6 +305,27 @@ mod tests {
         assert_eq!(lost.all.chunk_bytes, all.chunk_bytes, "everything is filled anew");
         let room = Budget::new(report.memory_bytes).room_for_chunks();
         assert!(room >= lost.fullest().total_bytes, "{room}");
+    }
+
+    #[test]
+    fn a_copy_takes_as_much_as_the_value_beside_its_chunks() {
+        let amplification = |flags: &str| {
+            let report = planned(&format!("--items 1000 --nodes 6 {flags}")).unwrap();
+            report.healthy.amplification
+        };
+        assert!((1.66..1.69).contains(&amplification("--value-size 16MiB --layout wide")));
+        // Of five chunks the first is three times as long.
+        assert!((2.33..2.36).contains(&amplification("--value-size 16MiB --layout copy")));
+    }
+
+    #[test]
+    fn a_namespace_says_which_values_lie_in_chunks() {
+        let chunk_bytes = |flags: &str| {
+            let report = planned(&format!("--items 1000 --value-size 300KiB {flags}")).unwrap();
+            report.healthy.answer.all.chunk_bytes
+        };
+        assert_eq!((chunk_bytes("--striped-above never"), chunk_bytes("")), (0, 0));
+        assert!(chunk_bytes("--striped-above 256KiB --chunk 64KiB") > 400 << 20);
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn shapes() -> Vec<Shape> {
             was_read,
             chunk_len,
             data_chunks,
-            reserved
+            layout
         ),
         shape!("gestalt_event", Event, request, tag, code, reserved),
         shape!("gestalt_place", Place, slot, group, role, primary),

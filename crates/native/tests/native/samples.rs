@@ -175,7 +175,7 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         meta: meta(1 << 20),
         idle: 9,
         fetched: true,
-        layout: Layout::Chunks { chunk_len: 262_144, k: 3 },
+        layout: Layout::Chunks { chunk_len: 262_144, k: 3, rule: types::ObjectLayout::Wide },
     };
     let exceptions = vec![Exception { first: 0, count: 1, group: GroupId(4) }];
     let found = FoundChunks {

@@ -100,7 +100,7 @@ pub(super) enum Turn {
 impl Connection {
     /// Carries out every command that has arrived in full, as far as that is possible now.
     pub(crate) fn execute(self: &Rc<Self>, worker: &Rc<Worker>, state: &mut State, now: Now) {
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         state.stall = None;
         state.heed_map(worker, self.binding);
         if state.upload.is_some() && !self.take_block(worker, state, now) {
@@ -342,7 +342,7 @@ impl Connection {
     ) -> Option<Stall> {
         if cursor.progress == Progress::Fresh {
             cursor.progress = Progress::Begun;
-            state.replies.begin_get(&state.output);
+            state.replies.begin_get(state.output.text());
         }
         while let Some(key) = cursor.take_key() {
             let place = worker.host.borrow().locate(&key);
@@ -359,7 +359,7 @@ impl Connection {
                 self.submit(worker, state, now, Asking { print, used, place, request });
             }
         }
-        state.replies.end_get(cursor.style, &mut state.output);
+        state.replies.end_get(cursor.style, state.output.text());
         None
     }
 
@@ -388,7 +388,7 @@ impl Connection {
             // What is gathered from nobody would never be complete.
             Err(failure) => {
                 let outcome = Outcome::Failed(failure);
-                state.replies.know(Print::Styled(style, Bytes::new()), outcome, &mut state.output);
+                state.replies.know(Print::Styled(style, Bytes::new()), outcome, state.output.text());
                 return Turn::Done;
             }
         };
@@ -399,7 +399,8 @@ impl Connection {
             let request = Request::flush(Flush { namespace, at });
             let asker = self.asker(worker, slot);
             if let Some(outcome) = worker.submit(now, asker, Place::of(member), request)
-                && let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters)
+                && let Some(asked) =
+                    state.replies.answer(slot, outcome, state.output.text(), &worker.counters)
             {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
             }
@@ -419,7 +420,7 @@ impl Connection {
         let slot = state.replies.expect(expected);
         if let Some(outcome) = worker.submit(now, self.asker(worker, slot), place, request) {
             let outcome = worker.spare_memory(outcome, state.load().held);
-            if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
+            if let Some(asked) = state.replies.answer(slot, outcome, state.output.text(), &worker.counters) {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
             }
         }
@@ -443,7 +444,7 @@ impl State {
 
     /// The next reply, known already.
     fn print(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        self.replies.say(&mut self.output, write);
+        self.replies.say(self.output.text(), write);
     }
 }
 
@@ -466,7 +467,7 @@ impl Cursor {
         let State { replies, output, .. } = state;
         let read = worker.host.borrow_mut().read(now, place, key, |item| {
             let found = Found { flags: item.client_flags, version: item.version, value: item.value };
-            replies.say(output, |out| Protocol::print_value(self.style, key.client(), &found, out));
+            replies.say(output.text(), |out| Protocol::print_value(self.style, key.client(), &found, out));
         });
         worker.counters.count_read(read);
         if read != Read::Submit {

@@ -22,6 +22,7 @@ use crate::clients::client::{Client, Overdue};
 use crate::clients::commands::Work;
 use crate::clients::download::Download;
 use crate::clients::gate::{AtGate, Load};
+use crate::clients::output::Output;
 use crate::clients::replies::ReplyQueue;
 use crate::clients::upload::Upload;
 use crate::limits::{
@@ -55,8 +56,7 @@ pub(crate) struct State {
     socket: Option<Writer>,
     pub input: BytesMut,
     pub parser: Protocol,
-    pub output: Vec<u8>,
-    pub sent: usize,
+    pub output: Output,
     pub replies: ReplyQueue,
     /// A value that the client is sending bit by bit.
     pub upload: Option<Box<Upload>>,
@@ -147,8 +147,7 @@ impl Connection {
             socket,
             input: BytesMut::new(),
             parser: Protocol::default(),
-            output: Vec::new(),
-            sent: 0,
+            output: Output::default(),
             replies: ReplyQueue::default(),
             upload: None,
             download: None,
@@ -179,7 +178,7 @@ impl Connection {
 
     /// The request of slot `slot` has come to its end.
     pub(super) fn settle(&self, worker: &Worker, state: &mut State, now: Time, slot: u64, outcome: Outcome) {
-        if let Some(asked) = state.replies.answer(slot, outcome, &mut state.output, &worker.counters) {
+        if let Some(asked) = state.replies.answer(slot, outcome, state.output.text(), &worker.counters) {
             worker.stopwatch.answered(asked.operation, asked.began, now);
         }
     }
@@ -258,12 +257,13 @@ impl Connection {
 
     /// Prints what is due and gives it to the socket.
     pub(crate) fn send(&self, worker: &Worker, state: &mut State) {
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         loop {
             self.print_due(worker, state);
-            let end = state.replies.sendable(&state.output);
+            let end = state.replies.sendable(state.output.end());
+            let is_due = state.output.len_until(end) > 0 || state.times.unread.is_some();
             // Also with nothing left to send: a writer that held bytes may be rid of them, and the deadline is to end.
-            if (state.sent < end || state.times.unread.is_some()) && state.phase != Phase::Broken {
+            if is_due && state.phase != Phase::Broken {
                 state.write(worker, end);
             }
             state.tidy_output(worker);
@@ -289,7 +289,8 @@ impl State {
 
     /// Bytes of replies that may be sent and have not been.
     fn unsent(&mut self) -> usize {
-        self.replies.sendable(&self.output) - self.sent + self.held()
+        let end = self.replies.sendable(self.output.end());
+        self.output.len_until(end) + self.held()
     }
 
     /// Whether the output has room again for a value that is being read.
@@ -315,7 +316,7 @@ impl State {
 
     /// Printed bytes that have not been sent.
     pub(crate) fn output_len(&self) -> usize {
-        self.output.len() - self.sent
+        self.output.len()
     }
 
     fn is_finished(&mut self) -> bool {
@@ -329,25 +330,16 @@ impl State {
         }
     }
 
-    /// Gives the socket the output up to `end`, as far as it takes it.
+    /// Gives the socket the output up to `end` of its text, as far as it takes it.
     fn write(&mut self, worker: &Worker, end: usize) {
         let Some(socket) = &self.socket else { return };
-        let before = self.sent;
-        while self.sent < end {
-            worker.counters.client_writes.inc();
-            match socket.try_write(&self.output[self.sent..end]) {
-                Ok(len) => self.sent += len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    self.phase = Phase::Broken;
-                    break;
-                }
-            }
+        let (len, result) = self.output.write(socket, end, &worker.counters);
+        if result.is_err() {
+            self.phase = Phase::Broken;
         }
-        let len = self.sent - before;
         worker.counters.bytes_written.add(len);
         self.times.unread = match self.times.unread {
-            _ if self.sent == end && socket.held() == 0 => None,
+            _ if self.output.len_until(end) == 0 && socket.held() == 0 => None,
             Some((since, sent)) => Some((since, sent + len)),
             None => Some((worker.clock.time(), 0)),
         };
@@ -399,16 +391,10 @@ impl State {
 
     /// Gives back the output that has been sent.
     pub(crate) fn tidy_output(&mut self, worker: &Worker) {
-        let unsent = self.output_len();
-        // Only when less is moved than was sent: so no byte is moved more than once on the average.
-        if unsent == 0 || self.sent > unsent {
-            self.replies.sent(self.sent);
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.replies.sent(self.output.tidy());
         // A value that is being read fills it again at once.
         if self.download.is_none() {
-            worker.pool.return_output(&mut self.output);
+            self.output.give_back(&worker.pool);
         }
     }
 
@@ -488,7 +474,7 @@ impl Connection {
         state.replies = ReplyQueue::default();
         state.work = None;
         state.input = BytesMut::new();
-        state.output = Vec::new();
+        state.output = Output::default();
     }
 }
 
@@ -517,7 +503,7 @@ impl Client for Connection {
     fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         self.settle(worker, state, now, slot, outcome);
     }
 
@@ -549,7 +535,7 @@ impl Client for Connection {
             + work
             + state.stream_weight()
             + state.input.capacity()
-            + state.output.capacity()
+            + state.output.memory_bytes()
             + state.replies.memory_bytes()
     }
 

@@ -15,7 +15,7 @@ impl Connection {
     /// Prints what is due, the bytes of values in chunks as far as the output has room.
     #[inline]
     pub(super) fn print_due(&self, worker: &Worker, state: &mut State) {
-        state.replies.drain(&mut state.output);
+        state.replies.drain(state.output.text());
         if state.download.is_some() || state.replies.is_held_up() {
             self.print_objects(worker, state);
         }
@@ -24,7 +24,7 @@ impl Connection {
     #[inline(never)]
     fn print_objects(&self, worker: &Worker, state: &mut State) {
         while self.begin_download(worker, state) && self.print_download(worker, state) {
-            state.replies.drain(&mut state.output);
+            state.replies.drain(state.output.text());
         }
     }
 
@@ -54,7 +54,7 @@ impl Connection {
         };
         match download.end {
             None => return false,
-            Some(Ok(())) => state.replies.end_value(&mut state.output),
+            Some(Ok(())) => state.replies.end_value(state.output.text()),
             Some(Err(Failure::Replaced)) if !download.begun && state.asked_again != Some(download.slot) => {
                 self.ask_again(worker, state);
                 return true;
@@ -62,7 +62,7 @@ impl Connection {
             Some(Err(failure)) if !download.begun => {
                 let outcome = Outcome::Failed(failure);
                 worker.counters.count_outcome(types::op::OpKind::Object, &outcome);
-                state.replies.replace_value(outcome, &mut state.output);
+                state.replies.replace_value(outcome, state.output.text());
             }
             Some(Err(failure)) => {
                 tracing::debug!(?failure, "a value broke off, and its client's connection with it");
@@ -95,10 +95,11 @@ impl Connection {
             && let Some(part) = download.take_part()
         {
             if !std::mem::replace(&mut download.begun, true) {
-                state.replies.begin_value(&mut state.output);
+                state.replies.begin_value(state.output.text());
             }
-            state.output.extend_from_slice(&part);
             moved += part.len();
+            state.replies.let_go(state.output.end());
+            state.output.share(part);
         }
         if moved > 0
             && let Some(download) = state.download.as_ref().filter(|download| download.end.is_none())

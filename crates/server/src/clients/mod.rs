@@ -17,6 +17,7 @@ pub(crate) mod gate;
 mod key_uses;
 pub(crate) mod latency;
 pub(crate) mod native;
+mod output;
 pub(crate) mod replies;
 mod stats;
 mod upload;

@@ -360,14 +360,22 @@ impl ReplyQueue {
         }
     }
 
-    /// How much of the output may be sent now.
-    pub(crate) fn sendable(&mut self, out: &[u8]) -> usize {
-        let Some(get) = &mut self.get else { return out.len() };
+    /// How much of the output's text may be sent now, which is `len` long.
+    #[inline]
+    pub(crate) fn sendable(&mut self, len: usize) -> usize {
+        let Some(get) = &mut self.get else { return len };
         // Else a large get would stay in memory as a whole. What is sent cannot be taken back: its end tells a failure.
-        if out.len() - get.start >= CLIENT_OUT_HIGH_BYTES {
-            get.start = out.len();
+        if len - get.start >= CLIENT_OUT_HIGH_BYTES {
+            get.start = len;
         }
         get.start
+    }
+
+    /// Bytes of a long value follow the text of the output, which is `len` long: that goes with them.
+    pub(crate) fn let_go(&mut self, len: usize) {
+        if let Some(get) = &mut self.get {
+            get.start = len;
+        }
     }
 
     /// The first `len` bytes of the output are gone.
@@ -634,10 +642,10 @@ mod tests {
         queue.answer(c, hit("3"), &mut out, &counters);
         queue.answer(a, hit("1"), &mut out, &counters);
         queue.drain(&mut out);
-        assert_eq!(queue.sendable(&out), 0);
+        assert_eq!(queue.sendable(out.len()), 0);
         queue.answer(b, Outcome::Miss, &mut out, &counters);
         queue.drain(&mut out);
-        assert_eq!(queue.sendable(&out), out.len());
+        assert_eq!(queue.sendable(out.len()), out.len());
         assert_eq!(text(&out), "VALUE a 0 1\r\n1\r\nVALUE c 0 1\r\n3\r\nEND\r\n");
     }
 
@@ -674,7 +682,7 @@ mod tests {
         assert_eq!((queue.waiting(), due(&queue)), (1, None));
         queue.answer(b, hit("2"), &mut out, &counters);
         queue.drain(&mut out);
-        assert_eq!(queue.sendable(&out), out.len());
+        assert_eq!(queue.sendable(out.len()), out.len());
         let expected = "VALUE a 0 4\r\nabcd\r\nVALUE b 0 1\r\n2\r\nVALUE c 0 1\r\n3\r\nEND\r\n";
         assert_eq!((text(&out), queue.load(), queue.is_empty()), (expected, Load::default(), true));
     }
@@ -713,7 +721,7 @@ mod tests {
         out.resize(CLIENT_OUT_HIGH_BYTES + 1, b'x');
         let b = queue.expect(value_of("b"));
         queue.end_get(WithCas::No, &mut out);
-        assert_eq!(queue.sendable(&out), out.len());
+        assert_eq!(queue.sendable(out.len()), out.len());
         queue.sent(out.len());
         out.clear();
         queue.answer(b, Outcome::Failed(Failure::Lost), &mut out, &counters);

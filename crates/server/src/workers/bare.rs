@@ -121,9 +121,8 @@ impl Bare {
     /// Takes the replies that could be sent, behind what `into` holds.
     pub fn take_replies(&self, into: &mut Vec<u8>) {
         let state = &mut *self.connection.state.borrow_mut();
-        let end = state.replies.sendable(&state.output);
-        into.extend_from_slice(&state.output[state.sent..end]);
-        state.sent = end;
+        let end = state.replies.sendable(state.output.end());
+        state.output.move_text(end, into);
         state.tidy_output(&self.worker);
     }
 

@@ -364,9 +364,9 @@ pub(crate) mod tests {
             next.waiting()
         };
         assert_eq!(unanswered(1000 + deadline), 1);
-        assert!(next.state.borrow().output.is_empty() && worker.snapshot().open_requests == 1);
+        assert!(next.state.borrow().output.len() == 0 && worker.snapshot().open_requests == 1);
         assert_eq!(unanswered(2000 + deadline), 0);
-        assert!(next.state.borrow().output.starts_with(b"SERVER_ERROR unavailable"));
-        assert!(Rc::strong_count(&ended) == 1 && ended.state.borrow().output.is_empty());
+        assert!(next.state.borrow_mut().output.text().starts_with(b"SERVER_ERROR unavailable"));
+        assert!(Rc::strong_count(&ended) == 1 && ended.state.borrow().output.len() == 0);
     }
 }

@@ -229,7 +229,9 @@ pub fn stripe(cluster: &Cluster) {
         eventually("striped", || {
             assert_eq!(client.put("probe", &value), Code::Stored);
             match client.call("probe", Ask::Stat) {
-                Answer::About(about) if about.layout == (Layout::Chunks { chunk_len: 262_144, k: 3 }) => {
+                Answer::About(about)
+                    if matches!(about.layout, Layout::Chunks { chunk_len: 262_144, k: 3, .. }) =>
+                {
                     Ok(())
                 }
                 other => Err(format!("{other:?}")),

@@ -53,8 +53,8 @@ impl State {
         worker.stopwatch.served(pending.operation, pending.began, now);
         match (pending.wants, outcome) {
             (Wants::Value(reading), Outcome::Hit(item)) => self.send(id, reading, item),
-            (Wants::About, Outcome::Hit(item)) => Answer::About(About::of(&item)).put(id, &mut self.output),
-            (_, outcome) => Answer::of(&outcome).put(id, &mut self.output),
+            (Wants::About, Outcome::Hit(item)) => Answer::About(About::of(&item)).put(id, self.output.text()),
+            (_, outcome) => Answer::of(&outcome).put(id, self.output.text()),
         }
     }
 
@@ -71,8 +71,8 @@ impl State {
         match source {
             Source::Here(bytes) if bytes.len() <= MAX_PIECE_BYTES => {
                 let part = (range.0, bytes.len() as u64);
-                Value::put_head_of(&meta, part, Some(bytes.len()), id, &mut self.output);
-                self.output.extend_from_slice(&bytes);
+                Value::put_head_of(&meta, part, Some(bytes.len()), id, self.output.text());
+                self.output.share(bytes);
             }
             source => self.sendings.add(id, meta, range, window, source),
         }

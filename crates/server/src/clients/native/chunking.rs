@@ -30,10 +30,10 @@ impl NativeConnection {
         worker.counters.native_fetches.inc();
         let is_of_key = fetch.chunk.object.namespace == key.namespace();
         if !is_of_key || !has_group(worker, fetch.member.group) {
-            return Answer::Just(Code::Miss).put(id, &mut state.output);
+            return Answer::Just(Code::Miss).put(id, state.output.text());
         }
         if !state.chunks.begin_fetch(id, state.sendings.len()) {
-            return Answer::Just(Code::Busy).put(id, &mut state.output);
+            return Answer::Just(Code::Busy).put(id, state.output.text());
         }
         state.fetch_windows.insert(id, fetch.window);
         let shard = fetch.member.group.shard(worker.shared.config.workers);
@@ -60,11 +60,11 @@ impl NativeConnection {
         let is_of_key = object.namespace == key.namespace() && place.member == Some(object.owner);
         let stripe = put.geometry.stripe(put.chunk.stripe);
         let Some(stripe) = stripe.filter(|_| is_of_key && has_group(worker, put.member.group)) else {
-            return Answer::Just(Code::Moved).put(id, &mut state.output);
+            return Answer::Just(Code::Moved).put(id, state.output.text());
         };
         let shard = put.member.group.shard(worker.shared.config.workers);
         if !state.chunks.begin_put(id, shard, stripe.cell_len, stripe.rows) {
-            return Answer::Just(Code::Busy).put(id, &mut state.output);
+            return Answer::Just(Code::Busy).put(id, state.output.text());
         }
         let PutAsk { member, view, chunk, geometry, checksums, trailer } = put;
         let new = NewDeposit { member, view, chunk, geometry, key_hash: place.hash, checksums, trailer };
@@ -119,11 +119,11 @@ impl NativeConnection {
         let len = usize::try_from(begin.len).unwrap_or(usize::MAX);
         let is_dealt_by_cells = worker.object_policy(key.namespace()).layout == ObjectLayout::Spread;
         if !is_dealt_by_cells || !limits.streams(&key, &store_of(&begin, now), len) {
-            return Answer::Just(Code::NotDirect).put(id, &mut state.output);
+            return Answer::Just(Code::NotDirect).put(id, state.output.text());
         }
         // Before its owner is asked for an id: else that would be open for nothing.
         if to_be(worker, now, &key, place, &begin, None).is_none() {
-            return Answer::Just(Code::Moved).put(id, &mut state.output);
+            return Answer::Just(Code::Moved).put(id, state.output.text());
         }
         let op = native::Ask::Begin(begin).operation(now.unix);
         let Some(op) = op else { return };
@@ -144,7 +144,7 @@ impl NativeConnection {
         let kind = kind_of(&commit, now);
         let op = native::Ask::Commit(commit.clone()).operation(now.unix);
         let Some(op) = op.filter(|_| may_be_written(worker, &key, place, &commit.written)) else {
-            return Answer::Just(Code::NotDirect).put(id, &mut state.output);
+            return Answer::Just(Code::NotDirect).put(id, state.output.text());
         };
         state.expect(worker, now, id, kind, 0, Wants::Code);
         worker.counters.count_command(kind);
@@ -164,7 +164,7 @@ impl NativeConnection {
         let may = may_be_written(worker, &key, place, &written);
         let op = native::Ask::Abandon(written).operation(now.unix);
         let Some(op) = op.filter(|_| may) else {
-            return Answer::Just(Code::NotDirect).put(id, &mut state.output);
+            return Answer::Just(Code::NotDirect).put(id, state.output.text());
         };
         state.expect(worker, now, id, op.kind(), 0, Wants::Code);
         self.submit(worker, state, now, (id, place), types::op::Request::on(key, op));
@@ -177,16 +177,16 @@ impl State {
         let Some(said) = self.chunks.hear(id, news) else { return false };
         match said {
             Said::Nothing => {}
-            Said::Put(code) => Answer::Just(code).put(id, &mut self.output),
+            Said::Put(code) => Answer::Just(code).put(id, self.output.text()),
             Said::Cells(cells) => {
                 let window = self.fetch_windows.remove(&id).unwrap_or(0);
                 let Some((first, _)) = cells.first() else {
-                    Answer::Just(Code::Miss).put(id, &mut self.output);
+                    Answer::Just(Code::Miss).put(id, self.output.text());
                     return true;
                 };
                 let cell_len = first.len() as u32;
                 let (cells, checksums): (_, Vec<u32>) = cells.into_iter().unzip();
-                Answer::Cells(Cells { cell_len, checksums }).put(id, &mut self.output);
+                Answer::Cells(Cells { cell_len, checksums }).put(id, self.output.text());
                 self.sendings.add_begun(id, window.into(), Source::Cells(cells));
             }
         }
@@ -202,7 +202,7 @@ impl State {
             FoundChunks::of(host.map()?, meta, &reading.get, object, pin_us)
         });
         match found {
-            Some(found) => Answer::Chunks(Box::new(found)).put(id, &mut self.output),
+            Some(found) => Answer::Chunks(Box::new(found)).put(id, self.output.text()),
             None => self.send(id, reading, item),
         }
     }
@@ -220,10 +220,10 @@ impl State {
             u32::try_from(worker.shared.config.timing.object_deadline_us / 1000).unwrap_or(u32::MAX);
         match to_be(worker, now, key, place, begin, Some(object)) {
             Some(chunks) => {
-                Answer::Begun(Box::new(BegunChunks { open_ms, chunks })).put(id, &mut self.output);
+                Answer::Begun(Box::new(BegunChunks { open_ms, chunks })).put(id, self.output.text());
             }
             // The view has changed in between. The id ends by itself.
-            None => Answer::Just(Code::Moved).put(id, &mut self.output),
+            None => Answer::Just(Code::Moved).put(id, self.output.text()),
         }
     }
 }

@@ -39,6 +39,7 @@ use types::op::{Key, OpKind, Outcome};
 use crate::clients::client::{Client, Overdue};
 use crate::clients::gate::{AtGate, Load};
 use crate::clients::latency::Operation;
+use crate::clients::output::Output;
 use crate::places::Place;
 use crate::transport::Writer;
 use crate::workers::streams::News;
@@ -69,8 +70,7 @@ struct State {
     socket: Option<Writer>,
     input: BytesMut,
     /// Whole frames, and nothing else.
-    output: Vec<u8>,
-    sent: usize,
+    output: Output,
     dialogue: Dialogue,
     /// What has not been answered, but for values that are being sent.
     pending: BTreeMap<u64, Pending>,
@@ -171,8 +171,7 @@ impl NativeConnection {
         let state = State {
             socket,
             input: BytesMut::new(),
-            output: Vec::new(),
-            sent: 0,
+            output: Output::default(),
             dialogue: Dialogue::default(),
             pending: BTreeMap::new(),
             pending_load: Load::default(),
@@ -206,7 +205,7 @@ impl Client for NativeConnection {
     fn answer(&self, worker: &Worker, now: Time, id: u64, outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
         let outcome = worker.spare_memory(outcome, state.load().held);
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         state.settle(worker, now, id, outcome);
     }
 
@@ -234,7 +233,7 @@ impl Client for NativeConnection {
 
     fn memory_bytes(&self) -> usize {
         let state = self.state.borrow();
-        let buffers = state.input.capacity() + state.output.capacity();
+        let buffers = state.input.capacity() + state.output.memory_bytes();
         let pending = state.pending.len() * size_of::<(u64, Pending)>();
         size_of::<Self>() + buffers + pending + state.streams_weight() + state.pending_load.held
     }
@@ -293,7 +292,7 @@ impl State {
 
     /// Printed bytes that have not been sent.
     fn output_len(&self) -> usize {
-        self.output.len() - self.sent
+        self.output.len()
     }
 
     /// The same, and what the socket holds.
@@ -324,7 +323,7 @@ impl State {
     /// Says why, and no more.
     fn close(&mut self, reason: Reason, id: u64) {
         if matches!(self.phase, Phase::Open | Phase::Closing) {
-            Closing::with(reason).put(id, &mut self.output);
+            Closing::with(reason).put(id, self.output.text());
             self.phase = Phase::Farewell;
         }
     }

@@ -25,7 +25,7 @@ impl State {
                     continue;
                 }
                 (_, outcome) => {
-                    Answer::of(&outcome).put(id, &mut self.output);
+                    Answer::of(&outcome).put(id, self.output.text());
                     continue;
                 }
             };
@@ -34,15 +34,15 @@ impl State {
                 (Some(map), Outcome::Hit(item)) => Some((map, Some(item))),
                 (Some(map), Outcome::Miss) => Some((map, None)),
                 (_, outcome) => {
-                    Answer::Just(code_of(&outcome)).put(id, &mut self.output);
+                    Answer::Just(code_of(&outcome)).put(id, self.output.text());
                     None
                 }
             };
             if let Some((map, item)) = answer {
                 match places_of(map, &key, place, item.as_ref()) {
-                    Some(places) => Answer::Places(places).put(id, &mut self.output),
+                    Some(places) => Answer::Places(places).put(id, self.output.text()),
                     // The map has changed in between.
-                    None => Answer::Just(native::Code::Unavailable).put(id, &mut self.output),
+                    None => Answer::Just(native::Code::Unavailable).put(id, self.output.text()),
                 }
             }
         }

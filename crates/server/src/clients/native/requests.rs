@@ -36,7 +36,7 @@ impl NativeConnection {
             Heard::Hello(version, both) => welcome(worker, state, version, both),
             Heard::MapWanted(has) => {
                 if let Some(map) = worker.route_map() {
-                    state.dialogue.tell_whole_map(&map, has, &mut state.output);
+                    state.dialogue.tell_whole_map(&map, has, state.output.text());
                 }
             }
             Heard::Request(id, request) => self.take_request(worker, state, now, id, *request),
@@ -64,7 +64,7 @@ impl NativeConnection {
         }
         worker.counters.native_requests.inc();
         if request.is_late(now.time.since(state.times.read)) {
-            return Answer::Just(Code::Late).put(id, &mut state.output);
+            return Answer::Just(Code::Late).put(id, state.output.text());
         }
         let Request { key, once, ask, .. } = request;
         let place = worker.host.borrow().locate(&key);
@@ -100,7 +100,7 @@ impl NativeConnection {
         match read {
             Read::Hit | Read::Miss => {
                 if read == Read::Miss {
-                    Answer::Just(Code::Miss).put(id, &mut state.output);
+                    Answer::Just(Code::Miss).put(id, state.output.text());
                 }
                 let text = faces::memcache::ReplyStyle::Text;
                 let operation = crate::clients::latency::Operation::of(OpKind::Get, &text);
@@ -138,7 +138,7 @@ impl NativeConnection {
         if !streams && !fits {
             worker.counters.count_command(kind);
             worker.counters.count_outcome(kind, &Outcome::Failed(types::op::Failure::TooLarge));
-            return Answer::Just(Code::TooLarge).put(id, &mut state.output);
+            return Answer::Just(Code::TooLarge).put(id, state.output.text());
         }
         state.expect(worker, now, id, kind, value.len(), Wants::Code);
         worker.counters.count_command(kind);
@@ -183,7 +183,7 @@ impl NativeConnection {
     fn cancel(&self, worker: &Worker, state: &mut State, id: u64) {
         if self.drop_put(worker, state, id) || self.drop_upload(worker, state, id) {
             state.forget(id);
-            Answer::Just(Code::Cancelled).put(id, &mut state.output);
+            Answer::Just(Code::Cancelled).put(id, state.output.text());
         } else {
             self.drop_sending(worker, state, id);
         }
@@ -203,7 +203,7 @@ fn welcome(worker: &Worker, state: &mut State, version: u16, capabilities: Capab
         node: worker.shared.host.node,
         cluster: worker.host.borrow().map().map_or(ClusterId(0), |map| map.cluster),
     };
-    welcome.put(&mut state.output);
+    welcome.put(state.output.text());
 }
 
 /// Reads an item that lies here, straight into the output if it is short.
@@ -215,6 +215,7 @@ fn read_here(
     (key, place, get): (&Key, Place, &GetAsk),
 ) -> Read {
     let State { output, sendings, .. } = state;
+    let output = output.text();
     worker.host.borrow_mut().read(now, place, key, |item| {
         let value_len = item.value.len() as u64;
         let ttl = (item.expiry != 0).then(|| item.expiry.saturating_sub(now.unix.0));

@@ -58,9 +58,9 @@ impl NativeConnection {
         let begun = sending.begun();
         self.abandon(worker, sending);
         if begun {
-            FromServer::End(id, Code::Cancelled).put(&mut state.output);
+            FromServer::End(id, Code::Cancelled).put(state.output.text());
         } else {
-            Answer::Just(Code::Cancelled).put(id, &mut state.output);
+            Answer::Just(Code::Cancelled).put(id, state.output.text());
         }
         true
     }

@@ -12,6 +12,7 @@ use types::Time;
 use types::op::{Failure, Key, Object, Outcome};
 
 use super::Reading;
+use crate::clients::output::Output;
 use crate::limits::NATIVE_GATHERS;
 use crate::workers::streams::News;
 
@@ -182,7 +183,7 @@ impl Sendings {
     }
 
     /// Prints a piece of the next value whose turn it is; none if there is nothing to be printed.
-    pub(super) fn turn(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Turn> {
+    pub(super) fn turn(&mut self, now: Time, out: &mut Output) -> Option<Turn> {
         for _ in 0..self.all.len() {
             let mut sending = self.all.pop_front()?;
             let id = sending.id;
@@ -225,7 +226,7 @@ impl Sending {
         self.begun
     }
 
-    fn print(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Step> {
+    fn print(&mut self, now: Time, out: &mut Output) -> Option<Step> {
         if let Some(end) = self.end() {
             return Some(self.print_end(end, out));
         }
@@ -243,8 +244,8 @@ impl Sending {
         self.begin(out);
         let bytes = self.take(most);
         let len = bytes.len();
-        Piece::put_head(self.id, len, out);
-        out.extend_from_slice(&bytes);
+        Piece::put_head(self.id, len, out.text());
+        out.share(bytes);
         self.left = self.left.saturating_sub(len as u64);
         self.window -= len as u64;
         let shard = match &self.source {
@@ -254,10 +255,10 @@ impl Sending {
         Some(Step::Printed(shard, len))
     }
 
-    fn begin(&mut self, out: &mut Vec<u8>) {
+    fn begin(&mut self, out: &mut Output) {
         if !std::mem::replace(&mut self.begun, true) {
             let part = (self.range.0, self.range.1 - self.range.0);
-            Value::put_head_of(&self.meta, part, None, self.id, out);
+            Value::put_head_of(&self.meta, part, None, self.id, out.text());
         }
     }
 
@@ -271,7 +272,7 @@ impl Sending {
         }
     }
 
-    fn print_end(&self, end: Result<(), Failure>, out: &mut Vec<u8>) -> Step {
+    fn print_end(&self, end: Result<(), Failure>, out: &mut Output) -> Step {
         let asked_again = matches!(&self.source, Source::Chunks(chunks) if chunks.asked_again);
         let code = match end {
             Ok(()) if self.left == 0 => Code::Whole,
@@ -281,9 +282,9 @@ impl Sending {
             Err(failure) => code_of(&Outcome::Failed(failure)),
         };
         if self.begun {
-            FromServer::End(self.id, code).put(out);
+            FromServer::End(self.id, code).put(out.text());
         } else {
-            Answer::Just(code).put(self.id, out);
+            Answer::Just(code).put(self.id, out.text());
         }
         Step::Ended
     }

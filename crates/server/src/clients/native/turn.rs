@@ -13,6 +13,7 @@ use types::Time;
 use super::{NativeConnection, Phase, Stall, State};
 use crate::clients::connection::farewell;
 use crate::clients::gate::{AtGate, Load};
+use crate::clients::output::Output;
 use crate::limits::{CLIENT_OUT_HIGH_BYTES, CLIENT_READ_BYTES, CLIENT_READS_PER_TURN};
 use crate::places::{Kept, Place};
 use crate::transport::{Reader, Writer};
@@ -113,7 +114,7 @@ impl NativeConnection {
         now: Now,
         cx: &mut Context<'_>,
     ) -> Next {
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         self.execute(worker, state, now);
         self.go_on(worker, state);
         worker.stopwatch.end_turn(now.time, || worker.clock.time());
@@ -208,7 +209,7 @@ impl NativeConnection {
 
     /// Goes on with values in both directions, and gives the socket what is due.
     pub(super) fn go_on(&self, worker: &Worker, state: &mut State) {
-        worker.pool.lend_output(&mut state.output);
+        state.output.borrow(&worker.pool);
         if state.phase != Phase::Broken && state.phase != Phase::Farewell {
             self.go_on_with_uploads(worker, state);
             state.tell_places(worker);
@@ -237,8 +238,7 @@ impl NativeConnection {
         state.told = Load::default();
         state.pending.clear();
         state.input = BytesMut::new();
-        state.output = Vec::new();
-        state.sent = 0;
+        state.output = Output::default();
     }
 }
 
@@ -258,25 +258,16 @@ impl State {
     /// Gives the socket the output, as far as it takes it.
     pub(super) fn write(&mut self, worker: &Worker) {
         let Some(socket) = &self.socket else { return };
-        if self.phase == Phase::Broken || (self.sent == self.output.len() && self.times.unread.is_none()) {
+        if self.phase == Phase::Broken || (self.output.len() == 0 && self.times.unread.is_none()) {
             return;
         }
-        let before = self.sent;
-        while self.sent < self.output.len() {
-            worker.counters.client_writes.inc();
-            match socket.try_write(&self.output[self.sent..]) {
-                Ok(len) => self.sent += len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    self.phase = Phase::Broken;
-                    break;
-                }
-            }
+        let (len, result) = self.output.write(socket, self.output.end(), &worker.counters);
+        if result.is_err() {
+            self.phase = Phase::Broken;
         }
-        let len = self.sent - before;
         worker.counters.bytes_written.add(len);
         self.times.unread = match self.times.unread {
-            _ if self.sent == self.output.len() && socket.held() == 0 => None,
+            _ if self.output.len() == 0 && socket.held() == 0 => None,
             Some((since, sent)) => Some((since, sent + len)),
             None => Some((worker.clock.time(), 0)),
         };
@@ -294,13 +285,9 @@ impl State {
 
     /// Gives back the output that has been sent.
     fn tidy_output(&mut self, worker: &Worker) {
-        // Only when less is moved than was sent: so no byte is moved more than once on the average.
-        if self.output_len() == 0 || self.sent > self.output_len() {
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.output.tidy();
         if self.sendings.is_empty() {
-            worker.pool.return_output(&mut self.output);
+            self.output.give_back(&worker.pool);
         }
     }
 
@@ -314,7 +301,7 @@ impl State {
         if self.lacks_map(worker)
             && let Some(map) = worker.route_map()
         {
-            self.dialogue.tell_map(&map, &mut self.output);
+            self.dialogue.tell_map(&map, self.output.text());
         }
     }
 
@@ -323,7 +310,7 @@ impl State {
     pub(super) fn keep_place(&mut self) -> bool {
         let kept = self.silent.take().is_none_or(|place| place.keep() == Kept::Yes);
         if !kept {
-            Closing::with(Reason::TooManyConnections).put(0, &mut self.output);
+            Closing::with(Reason::TooManyConnections).put(0, self.output.text());
             self.phase = Phase::Farewell;
         }
         kept

@@ -48,7 +48,7 @@ impl NativeConnection {
     fn take_step(&self, worker: &Worker, state: &mut State, now: Now) -> bool {
         let Some((id, step)) = state.uploads.step() else { return false };
         match step {
-            Step::Grant(bytes) => Window { id, bytes }.put(&mut state.output),
+            Step::Grant(bytes) => Window { id, bytes }.put(state.output.text()),
             Step::Feed(shard, bytes) => {
                 let news = worker.order(now, shard, self.stream_asker(worker, id), Order::Feed(bytes));
                 self.hear_of_upload(worker, state, now, id, news);
