@@ -25,8 +25,10 @@ pub const LONG: Space = Space { name: "long", port: 11611 };
 pub const CELLS: Space = Space { name: "cells", port: 11711 };
 /// The same as [`LONG`], of values whose bytes lie in ranges as long as a chunk.
 pub const RANGES: Space = Space { name: "ranges", port: 11811 };
+/// The same, of values of which one node has a whole copy.
+pub const WHOLES: Space = Space { name: "wholes", port: 11911 };
 /// All of them.
-pub const SPACES: [Space; 6] = [COPIES, CACHE, PASSING, LONG, CELLS, RANGES];
+pub const SPACES: [Space; 7] = [COPIES, CACHE, PASSING, LONG, CELLS, RANGES, WHOLES];
 
 /// Groups of each pool beside the default one.
 const GROUPS: u32 = 4;
@@ -54,6 +56,7 @@ pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
         all.push(create(LONG, "64KiB"));
         all.push([create(CELLS, "always"), words(&["--chunk", "64KiB"])].concat());
         all.push([create(RANGES, "64KiB"), words(&["--layout", "wide"])].concat());
+        all.push([create(WHOLES, "64KiB"), words(&["--layout", "copy"])].concat());
     }
     all
 }

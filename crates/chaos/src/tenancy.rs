@@ -17,7 +17,8 @@ use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::orders::{Home, Order, Stock};
 use crate::spaces::{
-    CACHE, CELLS, COPIES, LONG, PASSING, RANGES, Space, create_namespace, create_pool, founding, remove,
+    CACHE, CELLS, COPIES, LONG, PASSING, RANGES, Space, WHOLES, create_namespace, create_pool, founding,
+    remove,
 };
 
 /// For what is made before the first client comes.
@@ -99,7 +100,7 @@ impl Tenancy {
         let start = |space: Space| record(cluster, space, &workload, space.name);
         let of_long = options.long.map(|longest| with_long_values(&workload, longest));
         let start_long = |workload: &Workload| {
-            [LONG, CELLS, RANGES].map(|space| (space, record(cluster, space, workload, space.name)))
+            [LONG, CELLS, RANGES, WHOLES].map(|space| (space, record(cluster, space, workload, space.name)))
         };
         Ok(Self {
             lease: options.lease,

@@ -32,7 +32,28 @@ struct Stream {
 
 enum Kind {
     Upload { id: UploadId, value: Bytes, at: usize },
-    Gather { id: GatherId, request: Request, view: ItemView, bytes: Vec<u8>, taken: usize },
+    Gather(Gather),
+}
+
+/// A value that is read, range by range: together they are the value of one moment.
+struct Gather {
+    /// The range that is under way.
+    id: GatherId,
+    request: Request,
+    view: ItemView,
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+/// Of so many reads one asks for its value in ranges, ...
+const RANGED: u64 = 4;
+/// ... of this part of its length each.
+const RANGES: u64 = 3;
+
+/// Up to where the next range goes, of which call's value.
+fn range_end(Token([call, _]): Token, start: u64, len: u64) -> u64 {
+    let is_ranged = call % RANGED == RANGED - 1;
+    if is_ranged { (start + len.div_ceil(RANGES)).min(len) } else { len }
 }
 
 impl World {
@@ -85,54 +106,61 @@ impl World {
     /// An answer of a host, for the client or for what its node does for it.
     pub(super) fn answer(&mut self, host: usize, token: Token, outcome: Outcome) {
         let read = self.streams.reads.remove(&token);
-        if let Some(Stream { kind: Kind::Gather { request, .. }, .. }) = self.streams.all.remove(&token)
+        if let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.remove(&token)
             && outcome == Outcome::Failed(Failure::Replaced)
         {
             // Nobody has seen a byte of it: the call begins anew.
-            let submission = Submission { token, member: None, request };
+            let submission = Submission { token, member: None, request: gather.request };
             return self.submit_or_stream(host, submission);
         }
         match (read, outcome) {
             (Some(request), Outcome::Hit(view)) if view.object.is_some() => {
-                self.begin_gather(host, token, request, view);
+                self.begin_gather(host, token, request, view, Vec::new());
             }
             (_, outcome) => self.reply(host, token, outcome),
         }
     }
 
-    fn begin_gather(&mut self, host: usize, token: Token, request: Request, view: ItemView) {
+    /// Begins to read what follows `bytes`.
+    fn begin_gather(&mut self, host: usize, token: Token, request: Request, view: ItemView, bytes: Vec<u8>) {
         let (Some(key), Some(object)) = (request.key.clone(), view.object.clone()) else { return };
+        let start = bytes.len() as u64;
+        let end = range_end(token, start, view.value_len);
         let mut begun = None;
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let hash = machine.locate(&key).hash;
             let changed = matches!(&request.op, Op::Get(get) if get.may_change());
-            let new = NewGather { key, object: *object, start: 0, end: u64::MAX, changed };
+            let new = NewGather { key, object: *object, start, end, changed };
             begun = Some(machine.streams(now).begin_gather(token, hash, new));
         });
         match begun {
             Some(Ok(id)) => {
-                let kind = Kind::Gather { id, request, view, bytes: Vec::new(), taken: 0 };
-                self.add_stream(token, host, kind);
+                let taken = bytes.len();
+                self.add_stream(token, host, Kind::Gather(Gather { id, request, view, bytes, taken }));
             }
             Some(Err(failure)) => self.reply(host, token, Outcome::Failed(failure)),
             None => {}
         }
+        self.after(host);
     }
 
     /// The next bytes of a value that is read.
     pub(super) fn part(&mut self, token: Token, part: &Bytes) {
-        if let Some(Stream { kind: Kind::Gather { bytes, .. }, .. }) = self.streams.all.get_mut(&token) {
-            bytes.extend_from_slice(part);
+        if let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.get_mut(&token) {
+            gather.bytes.extend_from_slice(part);
             self.stir(token);
         }
     }
 
-    /// All of a value has come.
+    /// All of a value has come, or of a range of it.
     pub(super) fn whole(&mut self, host: usize, token: Token) {
-        if let Some(Stream { kind: Kind::Gather { view, bytes, .. }, .. }) = self.streams.all.remove(&token) {
-            let value = bytes.into();
-            self.reply(host, token, Outcome::Hit(ItemView { value, object: None, ..view }));
+        let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.remove(&token) else { return };
+        let Gather { request, view, bytes, .. } = gather;
+        if (bytes.len() as u64) < view.value_len {
+            return self.begin_gather(host, token, request, view, bytes);
         }
+        let value = bytes.into();
+        self.reply(host, token, Outcome::Hit(ItemView { value, object: None, ..view }));
     }
 
     /// A stream goes on, a little later.
@@ -175,7 +203,7 @@ impl World {
                     }
                 });
             }
-            Kind::Gather { id, bytes, taken, .. } => {
+            Kind::Gather(Gather { id, bytes, taken, .. }) => {
                 let more = bytes.len() - std::mem::replace(taken, bytes.len());
                 self.cluster.nodes.drive(&self.stage, host, |machine, now| {
                     machine.streams(now).gather_taken(*id, more);
@@ -200,7 +228,7 @@ impl World {
         let Some(stream) = self.streams.all.remove(&token) else { return };
         self.cluster.nodes.drive(&self.stage, host, |machine, now| match stream.kind {
             Kind::Upload { id, .. } => machine.streams(now).abandon_upload(id),
-            Kind::Gather { id, .. } => machine.streams(now).abandon_gather(id),
+            Kind::Gather(gather) => machine.streams(now).abandon_gather(gather.id),
         });
         self.after(host);
     }
