@@ -38,7 +38,8 @@ pub struct Config {
     pub decode: Coding,
     /// Values up to this length are not asked about before they are written: they lie whole at one member.
     pub chunks_above: usize,
-    /// After how long a holder of chunks is slow, so that others are asked, in microseconds.
+    /// After how long a holder of chunks is slow at the latest, so that others are asked, in microseconds. Sooner where reads have
+    /// mostly taken less.
     pub hedge_us: u64,
     /// The rules that are kept: all of them, but in tests of what each prevents.
     pub rules: Rules,

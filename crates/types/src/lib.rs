@@ -12,6 +12,7 @@ mod checksum;
 pub mod class;
 mod deal;
 mod forming;
+mod hedging;
 mod ids;
 mod index_op;
 mod key;
@@ -45,6 +46,7 @@ pub use checksum::{checksum, checksum_append, checksum_combine};
 pub use class::{CLASS_COUNT, MIN_SLOT_BYTES, class_of, slot_bytes, slots_in_span};
 pub use deal::Deal;
 pub use forming::Forming;
+pub use hedging::Hedging;
 pub use ids::{
     ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NamespaceId, NodeId, PoolId,
     RoleIndex, Seq, Slot, Term, Time, UnixSeconds, ViewVersion,

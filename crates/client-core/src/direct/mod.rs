@@ -26,7 +26,7 @@ use bytes::Bytes;
 use codec::Code;
 use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, Meta, UnpinAsk, Written};
 use types::op::Key;
-use types::{NodeId, Profile, Time};
+use types::{Hedging, NodeId, Profile, Time};
 
 use crate::connection::Connection;
 use crate::event::{ConnId, RequestId};
@@ -108,7 +108,7 @@ pub(crate) struct Means {
     pub deadline: Time,
     /// Most bytes that are under way.
     pub window: u64,
-    /// After how long a holder is slow, in microseconds.
+    /// After how long a holder is slow at the latest, in microseconds.
     pub hedge_us: u64,
     pub rules: Rules,
 }
@@ -123,6 +123,7 @@ pub(crate) struct Direct {
     commands: VecDeque<Command>,
     codes: Vec<(Profile, Arc<Code>)>,
     stats: Stats,
+    hedging: Hedging,
     last_part: u64,
 }
 
@@ -151,7 +152,7 @@ impl Direct {
 
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
-        self.stats
+        Stats { hedged_cells: self.hedging.cells(), ..self.stats }
     }
 
     /// A value in chunks was found, and its request is to read them.
@@ -265,7 +266,7 @@ impl Direct {
         let means = Means { deadline: transfer.deadline, ..means };
         match &mut transfer.kind {
             Kind::Read(read) => {
-                let step = read.go_on(means, &mut self.stats);
+                let step = read.go_on(means, &mut self.stats, &mut self.hedging);
                 self.carry_out_read(means, id, step);
             }
             Kind::Write(write) => {
@@ -353,7 +354,7 @@ impl Direct {
             transfer.rings = None;
             match &mut transfer.kind {
                 Kind::Read(read) => {
-                    read.reconsider(means, &mut self.stats);
+                    read.reconsider(means, &mut self.hedging);
                     self.go_on(means, id);
                 }
                 Kind::Write(_) => self.give_way(id),

@@ -10,16 +10,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::Code;
 use native::{FetchAsk, FoundChunks, MAX_FETCH_BYTES, Meta, UnpinAsk};
-use types::{CellAt, ChunkId, GroupId, MemberId, NodeId, ObjectId, RoleIndex, Stripe, Time};
+use types::{CellAt, ChunkId, GroupId, Hedging, MemberId, NodeId, ObjectId, RoleIndex, Stripe, Time};
 
 use super::stripe::mend;
 use super::{Means, Stats};
 
 /// Whoever is not heard for so many times what is slow is taken for silent.
 const SILENT: u64 = 10;
-/// Cells that may be asked for in vain, in percent of those that are asked for anyway; what is not used up is kept up to so many.
-const HEDGED_PERCENT: u64 = 5;
-const MOST_CREDIT: u64 = 100 * 64;
 /// The pin is spoken of so often while it lasts.
 const PROGRESS: u64 = 3;
 
@@ -42,8 +39,6 @@ pub(super) struct Read {
     is_told: bool,
     /// When the owner last heard of the pin.
     pinned_at: Option<Time>,
-    /// Hundredths of cells that may be asked for besides.
-    credit: u64,
     is_stuck: bool,
 }
 
@@ -62,6 +57,8 @@ struct Batch {
     asked_at: Time,
     /// How often it was looked at because it was late.
     turns: u32,
+    /// Whether it is known how long it took.
+    is_noted: bool,
 }
 
 /// Where the cells of a role stand.
@@ -112,7 +109,6 @@ impl Read {
             untaken: 0,
             is_told: false,
             pinned_at: None,
-            credit: 0,
             is_stuck: false,
         }
     }
@@ -165,19 +161,18 @@ impl Read {
     }
 
     /// Some are late: first as many others are asked as there are cells missing, then all of them.
-    pub(super) fn reconsider(&mut self, means: Means, stats: &mut Stats) {
+    pub(super) fn reconsider(&mut self, means: Means, hedging: &mut Hedging) {
         let k = usize::from(self.found.chunks.geometry.k);
         for batch in self.batches.iter_mut().filter(|batch| !batch.is_here(k)) {
-            if batch.due(means.hedge_us) > means.now {
+            if batch.due(means, hedging) > means.now {
                 continue;
             }
             batch.turns += 1;
             match batch.turns {
                 1 => {
-                    let cells = batch.missing(k) as u64 * batch.cells.len() as u64;
-                    if cells * 100 <= self.credit && batch.hedge(k) {
-                        self.credit -= cells * 100;
-                        stats.hedged_cells += cells;
+                    let cells = batch.missing(k) * batch.cells.len();
+                    if batch.has_others(k) && hedging.take(cells, batch.stripe.cell_len) {
+                        batch.want(batch.missing(k));
                     }
                 }
                 2 => batch.fail_silent(),
@@ -187,9 +182,13 @@ impl Read {
     }
 
     /// See [`Step`].
-    pub(super) fn go_on(&mut self, means: Means, stats: &mut Stats) -> Step {
+    pub(super) fn go_on(&mut self, means: Means, stats: &mut Stats, hedging: &mut Hedging) -> Step {
         let mut step = Step { due: Time::NEVER, ..Step::default() };
         let Some(code) = self.code.clone() else { return Step { fails: true, ..step } };
+        for batch in self.batches.iter_mut().filter(|batch| !batch.is_noted && batch.is_enough(code.k())) {
+            batch.is_noted = true;
+            hedging.note_whole(means.now.since(batch.asked_at));
+        }
         let bytes = self.give_out(&code, stats);
         if !self.is_told && (!bytes.is_empty() || self.start >= self.end) {
             self.is_told = true;
@@ -201,18 +200,18 @@ impl Read {
         if step.is_whole {
             return step;
         }
-        step.fails = self.is_stuck || self.open_window(means, &code).is_none();
+        step.fails = self.is_stuck || self.open_window(means, &code, hedging).is_none();
         step.wanted = self.take_wanted(means);
         step.fails |= self.batches.iter().any(|batch| batch.is_lost(&code));
         step.unpin = self.tell_progress(means.now);
         let of_pin = || means.now + self.pin_us() / PROGRESS;
         let due = self.batches.iter().filter(|batch| !batch.is_here(code.k()));
-        step.due = due.map(|batch| batch.due(means.hedge_us)).min().unwrap_or_else(of_pin);
+        step.due = due.map(|batch| batch.due(means, hedging)).min().unwrap_or_else(of_pin);
         step
     }
 
     /// Asks for as many rows more as the window takes. None if nobody knows where they are.
-    fn open_window(&mut self, means: Means, code: &Code) -> Option<()> {
+    fn open_window(&mut self, means: Means, code: &Code, hedging: &mut Hedging) -> Option<()> {
         let geometry = self.found.chunks.geometry;
         while let Some((stripe, row)) = self.next {
             let row_len = stripe.row_len();
@@ -231,8 +230,7 @@ impl Read {
             let count = (rows as u32).min(stripe.rows - row);
             let group = self.found.chunks.holders_of(stripe.index)?.group;
             self.number += 1;
-            self.credit =
-                (self.credit + u64::from(count) * code.k() as u64 * HEDGED_PERCENT).min(MOST_CREDIT);
+            hedging.note_asked(count as usize * row_len as usize);
             self.batches.push_back(Batch::new((self.number, group), stripe, (row, count), code, means.now));
             self.next = match row + count {
                 next if next < stripe.rows => Some((stripe, next)),
@@ -325,7 +323,18 @@ impl Batch {
         let mut sources = vec![Source::Wanted; code.k()];
         sources.resize(code.n(), Source::Idle);
         let cells = vec![vec![None; code.n()]; count as usize];
-        Self { number, stripe, first, given: 0, group, sources, cells, asked_at: now, turns: 0 }
+        Self {
+            number,
+            stripe,
+            first,
+            given: 0,
+            group,
+            sources,
+            cells,
+            asked_at: now,
+            turns: 0,
+            is_noted: false,
+        }
     }
 
     fn len_bytes(&self, row_len: u64) -> u64 {
@@ -336,12 +345,18 @@ impl Batch {
         self.missing(k) == 0
     }
 
+    /// Whether all of its rows can be made of what has come.
+    fn is_enough(&self, k: usize) -> bool {
+        self.cells.iter().all(|row| row.iter().flatten().count() >= k)
+    }
+
     fn missing(&self, k: usize) -> usize {
         self.sources[..k].iter().filter(|source| **source != Source::Here).count()
     }
 
-    fn due(&self, hedge_us: u64) -> Time {
-        self.asked_at + if self.turns == 0 { hedge_us } else { hedge_us * SILENT }
+    fn due(&self, means: Means, hedging: &Hedging) -> Time {
+        let most_us = means.hedge_us;
+        self.asked_at + if self.turns == 0 { hedging.patience_us(most_us) } else { most_us * SILENT }
     }
 
     fn fail(&mut self, role: usize) {
@@ -355,14 +370,9 @@ impl Batch {
         idle.take(count).for_each(|source| *source = Source::Wanted);
     }
 
-    /// Whether there are as many others as cells are missing, who are asked then.
-    fn hedge(&mut self, k: usize) -> bool {
-        let missing = self.missing(k);
-        let may = self.sources.iter().filter(|source| **source == Source::Idle).count() >= missing;
-        if may {
-            self.want(missing);
-        }
-        may
+    /// Whether there are as many others as cells are missing.
+    fn has_others(&self, k: usize) -> bool {
+        self.sources.iter().filter(|source| **source == Source::Idle).count() >= self.missing(k)
     }
 
     fn fail_silent(&mut self) {

@@ -134,6 +134,35 @@ fn what_a_holder_lacks_or_sends_otherwise_is_made_of_the_others() {
 }
 
 #[test]
+fn others_are_asked_when_a_holder_takes_longer_than_usual() {
+    let mut world = World::coding();
+    // By then one cell in twenty makes one that may be asked for in vain.
+    for _ in 0..10 {
+        let (id, fetches) = reads(&mut world);
+        for fetch in fetches {
+            let cell = cell(role_of(&fetch));
+            sends(&mut world, fetch, &cell, checksum(&cell));
+        }
+        assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
+        let (conn, wire, unpin) = world.one();
+        assert!(matches!(unpin, Ask::Unpin(_)));
+        world.answer(conn, wire, Answer::Just(Code::Noted));
+    }
+    let (id, fetches) = reads(&mut world);
+    for fetch in fetches.into_iter().filter(|fetch| role_of(fetch) == 0) {
+        sends(&mut world, fetch, &cell(0), checksum(&cell(0)));
+    }
+    world.wait(1_000);
+    assert!(world.asked().is_empty(), "nobody is slow so soon");
+    world.wait(1_000);
+    let (conn, wire, ask) = world.one();
+    let Ask::Fetch(fetch) = ask else { panic!("{ask:?}") };
+    assert_eq!((fetch.member.role, world.core.stats().hedged_cells), (RoleIndex(2), 1));
+    sends(&mut world, (conn, wire, *fetch), &cell(2), checksum(&cell(2)));
+    assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
+}
+
+#[test]
 fn who_is_slow_is_not_waited_for_and_who_cannot_read_asks_a_node() {
     let mut world = World::coding();
     let (id, fetches) = reads(&mut world);

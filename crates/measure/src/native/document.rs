@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cells::{Cell, Side};
 use super::modes::Mode;
 use super::overlap::Overlap;
+use super::ycsb::Workload;
 use crate::document::by_lines;
 use crate::spread::Spread;
 
@@ -27,6 +28,8 @@ pub struct Document {
     pub overlaps: Vec<Overlap>,
     #[serde(default)]
     pub modes: Vec<Mode>,
+    #[serde(default)]
+    pub ycsb: Vec<Workload>,
 }
 
 /// One cell and all sides' figures.

@@ -1,6 +1,7 @@
 //! Every cell: all sides take turns in each round, each round begins with another one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use processes::local_cluster::Options;
 use processes::servers::Server;
@@ -13,9 +14,9 @@ use crate::document::machine;
 use crate::spread::Spread;
 
 /// Nodes of the cluster, and processes of memcached.
-const PROCESSES: u16 = 5;
-const NODE_MEMORY: &str = "1GiB";
-const MEMCACHED_MIB: u64 = 1024;
+pub(super) const PROCESSES: u16 = 5;
+pub(super) const NODE_MEMORY: &str = "1GiB";
+pub(super) const MEMCACHED_MIB: u64 = 1024;
 /// memcached's longest item, in MiB.
 const LONGEST_MIB: u64 = 64;
 /// Bytes of values that are loaded of each length, and the bounds on their number: each process is to have some of its own.
@@ -34,14 +35,14 @@ struct Servers {
 
 /// The figures of one run.
 #[derive(Clone, Copy, Debug)]
-struct Run {
-    kops: f64,
-    rate: f64,
-    p50_us: f64,
-    p99_us: f64,
-    server_us: f64,
-    client_us: f64,
-    failed: u64,
+pub(super) struct Run {
+    pub kops: f64,
+    pub rate: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub server_us: f64,
+    pub client_us: f64,
+    pub failed: u64,
 }
 
 pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), String> {
@@ -116,9 +117,14 @@ fn run(arguments: &Arguments, server: &Server, side: Side, cell: Cell, round: us
     ];
     let flags = pairs.iter().flat_map(|(flag, value)| [*flag, value.as_str()]);
     let flags: Vec<&str> = flags.chain(side.flags().iter().copied()).collect();
+    bench(server, cell.work.name(), &flags)
+}
+
+/// Runs `gestalt bench` on a workload.
+pub(super) fn bench<S: AsRef<OsStr>>(server: &Server, workload: &str, flags: &[S]) -> Result<Run, String> {
     let mut tries = 1;
     let report = loop {
-        match server.bench(cell.work.name(), &flags) {
+        match server.bench(workload, flags) {
             Ok(report) => break report,
             // Where a machine is shared a short run may get no time at all.
             Err(_) if tries < TRIES => tries += 1,

@@ -11,6 +11,7 @@ mod modes;
 mod overlap;
 mod page;
 mod plot;
+mod ycsb;
 
 use std::fs;
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
             Part::Overlap => overlap::measure(arguments, &mut document)?,
             Part::Modes => modes::measure(arguments, &mut document)?,
+            Part::Ycsb => ycsb::measure(arguments, &mut document)?,
         }
         document.save(&arguments.out)?;
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::cells::{CROWD, Cell, Side, USUAL, Work, size};
 use super::document::{Document, Figures, Measured};
+use super::ycsb;
 
 /// What is above the tables.
 const PREFACE: &str = include_str!("preface.md");
@@ -22,6 +23,7 @@ pub fn render(document: &Document) -> String {
     by_clients(document, &mut page);
     overlaps(document, &mut page);
     modes(document, &mut page);
+    ycsb(document, &mut page);
     failures(document, &mut page);
     page
 }
@@ -154,6 +156,33 @@ fn modes(document: &Document, page: &mut String) {
         [names, figures.map(|figure| short(figure.median)).to_vec()].concat()
     });
     table(page, &header, &rows.collect::<Vec<_>>());
+}
+
+fn ycsb(document: &Document, page: &mut String) {
+    let Some(first) = document.ycsb.first() else { return };
+    let _ =
+        writeln!(page, "## YCSB's workloads\n\n{CROWD} connections, values of {}, zipf 0.99.\n", size(USUAL));
+    let sides: Vec<ycsb::Side> = first.sides.keys().copied().collect();
+    let mut compare = |what: &str, pick: fn(&ycsb::Figures) -> String| {
+        let titles = sides.iter().map(|side| side.title().to_owned());
+        let header: Vec<String> = std::iter::once(what.to_owned()).chain(titles).collect();
+        let row = |workload: &ycsb::Workload| {
+            let figures =
+                sides.iter().map(|side| workload.sides.get(side).map_or_else(|| "-".to_owned(), pick));
+            std::iter::once(workload.title.clone()).chain(figures).collect()
+        };
+        table(page, &header, &document.ycsb.iter().map(row).collect::<Vec<_>>());
+    };
+    compare("kops/s", |figures| short(figures.kops.median));
+    compare("server CPU, µs/op", |figures| short(figures.server_us.median));
+    compare("p50 / p99, µs", |figures| {
+        format!("{} / {}", short(figures.p50_us.median), short(figures.p99_us.median))
+    });
+    for workload in &document.ycsb {
+        for (side, figures) in workload.sides.iter().filter(|(_, figures)| figures.failed > 0) {
+            let _ = writeln!(page, "- {}: {} failed: {}.", side.title(), figures.failed, workload.title);
+        }
+    }
 }
 
 fn failures(document: &Document, page: &mut String) {

@@ -2,10 +2,9 @@
 //!
 //! The gatherer is the host whose client reads. It asks the data holders for the runs of a window: the cells of one row that follow each
 //! other in the value, all of a row or one, as the layout has it, and none that is not wanted. It asks the others for the same row where one
-//! of them is missing, silent or gone; where one is merely slower than usual as many others as it takes to make it (`hedging`). What it gives
+//! of them is missing, silent or gone; where one is merely slower than usual as many others as it takes to make it (`types::Hedging`). What it gives
 //! out comes from the front, so its memory is that of the window.
 
-mod hedging;
 mod row;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,14 +14,14 @@ use cluster::Protection;
 use codec::Coder;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
 use types::{
-    CellAt, ChunkId, Descriptor, GroupId, HostId, Key, KeyHash, MemberId, RoleIndex, Run, Stripe, Time,
+    CellAt, ChunkId, Descriptor, GroupId, Hedging, HostId, Key, KeyHash, MemberId, RoleIndex, Run, Stripe,
+    Time,
 };
 use wire::object::{Ask, Asked, Cell, Fetch, Harm, Missing, ObjectMessage};
 
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
 use super::scope::Scope;
 use crate::Timing;
-use hedging::Hedging;
 use row::Row;
 
 /// A reader's place is told to the owner so often while a pin lasts.

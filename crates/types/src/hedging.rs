@@ -1,5 +1,5 @@
-//! When a reader asks others for what one holder is slow to send: by how long rows have taken here, and for no more than a small part of
-//! all bytes.
+//! When a reader of chunks asks others for what one holder is slow to send: by how long rows have taken here, and for no more than a small
+//! part of all bytes.
 
 /// Bytes that may be asked for in vain, in percent of those that are asked for anyway.
 const PERCENT: u64 = 5;
@@ -13,8 +13,8 @@ const STEP: u64 = 8;
 const OTHERS: u64 = 19;
 
 /// See the module.
-#[derive(Default)]
-pub(super) struct Hedging {
+#[derive(Debug, Default)]
+pub struct Hedging {
     /// Nineteen of twenty rows take no longer, in microseconds; 0 before there was one.
     usual_us: u64,
     credit: u64,
@@ -24,12 +24,12 @@ pub(super) struct Hedging {
 
 impl Hedging {
     /// A row of so many bytes is asked for.
-    pub(super) fn note_asked(&mut self, bytes: usize) {
+    pub fn note_asked(&mut self, bytes: usize) {
         self.credit = (self.credit + bytes as u64 * PERCENT / 100).min(MOST_CREDIT);
     }
 
     /// One was there after so many microseconds.
-    pub(super) fn note_whole(&mut self, us: u64) {
+    pub fn note_whole(&mut self, us: u64) {
         let step = self.usual_us / STEP + OTHERS;
         self.usual_us = match self.usual_us {
             0 => us.max(1),
@@ -39,12 +39,14 @@ impl Hedging {
     }
 
     /// After how long a row is slow; never more than `most_us`.
-    pub(super) fn patience_us(&self, most_us: u64) -> u64 {
+    #[must_use]
+    pub fn patience_us(&self, most_us: u64) -> u64 {
         if self.usual_us == 0 { most_us } else { self.usual_us.max(most_us / LEAST_SHARE).min(most_us) }
     }
 
     /// Whether so many cells of so many bytes may be asked for besides.
-    pub(super) fn take(&mut self, cells: usize, cell_len: u32) -> bool {
+    #[must_use]
+    pub fn take(&mut self, cells: usize, cell_len: u32) -> bool {
         let bytes = cells as u64 * u64::from(cell_len);
         let may = cells > 0 && bytes <= self.credit;
         if may {
@@ -55,7 +57,8 @@ impl Hedging {
     }
 
     /// How many cells were asked for besides.
-    pub(super) fn cells(&self) -> u64 {
+    #[must_use]
+    pub fn cells(&self) -> u64 {
         self.cells
     }
 }
@@ -91,7 +94,7 @@ mod tests {
         for _ in 0..1_000 {
             hedging.note_asked(3 * 64_000);
             asked += 3 * 64_000;
-            hedging.take(1, 64_000);
+            let _ = hedging.take(1, 64_000);
         }
         let besides = hedging.cells() * 64_000;
         assert!(besides * 20 <= asked && besides * 20 > asked - 20 * 64_000, "{besides} of {asked}");
