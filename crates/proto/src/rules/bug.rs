@@ -159,11 +159,17 @@ pub enum Bug {
     SkippedForSilence,
     /// The record that commits an object says nothing of what came of the write.
     CommitUnnamed,
+    /// A scan goes on by how many items lay before it.
+    ScanByPosition,
+    /// A page of a scan is read without a lease.
+    ScanWithoutLease,
+    /// A stand-in scans what is there, and passes over the rest.
+    ScanPassesOverAbsent,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 78] = [
+    pub const ALL: [Self; 81] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -242,5 +248,8 @@ impl Bug {
         Self::LackedUnderOldView,
         Self::SkippedForSilence,
         Self::CommitUnnamed,
+        Self::ScanByPosition,
+        Self::ScanWithoutLease,
+        Self::ScanPassesOverAbsent,
     ];
 }

@@ -65,6 +65,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
+        Bug::ScanByPosition | Bug::ScanPassesOverAbsent => (Focus::Scans, 40),
+        Bug::ScanWithoutLease => (Focus::Scans, 300),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
@@ -93,7 +95,7 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     if let (Some(layout), Some(objects)) = (only, &mut options.objects) {
         objects.layout = layout;
     }
-    if bug == Bug::ServeBeforeLeaseEnds {
+    if matches!(bug, Bug::ServeBeforeLeaseEnds | Bug::ScanWithoutLease) {
         let lease_us = options.timing.node_lease_us;
         options.faults.mix = [0; FaultKind::ALL.len()];
         options.faults.mix[FaultKind::IsolateFromCoordinator as usize] = 1;
