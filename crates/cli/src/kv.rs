@@ -168,7 +168,7 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
         }
         Action::Scan { prefix, output } => {
             let way = Way::find(source, config).await.map_err(exit_of)?;
-            scan::run(&way, prefix, *output).await
+            scan::run(&way, prefix, *output).await.map_err(exit_of)
         }
         Action::Locate { key, output } => {
             let mut way = Way::find(source, config).await.map_err(exit_of)?;

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use client_core::{Done, Error, Op, ScanOp, Step, Walk};
+use client_core::{Done, Error, Op, Operation, ScanOp, Step, Walk};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use types::{MAX_PAGE_KEYS, ScanPage};
 
-use crate::client::Client;
-use crate::shell::Sink;
+use crate::shell::{Shell, Sink};
 
 /// Data roles that are scanned side by side.
 const ROLES_AT_ONCE: usize = 4;
@@ -50,7 +50,9 @@ type Come = (u32, Result<(Box<ScanPage>, u32), Error>);
 /// Keys, as they come: a stream of them. In no order, each that is there from the beginning to the end at least once, some perhaps twice. Dropped
 /// before its end it asks for no more.
 pub struct Scanner {
-    client: Client,
+    shell: Arc<Shell>,
+    /// For each page.
+    timeout_us: u64,
     scan: Scan,
     walk: Walk,
     keys: VecDeque<Bytes>,
@@ -80,10 +82,10 @@ impl Sink for Page {
 }
 
 impl Scanner {
-    pub(crate) fn begin(client: &Client, scan: Scan) -> Self {
+    pub(crate) fn begin(shell: Arc<Shell>, timeout_us: u64, scan: Scan) -> Self {
         let (sender, come) = mpsc::unbounded_channel();
         let walk = Walk::new(scan.at_once);
-        Self { client: client.clone(), scan, walk, keys: VecDeque::new(), come, sender, has_failed: false }
+        Self { shell, timeout_us, scan, walk, keys: VecDeque::new(), come, sender, has_failed: false }
     }
 
     /// The next key; none at the end.
@@ -139,7 +141,8 @@ impl Scanner {
             let (prefix, keys) = (self.scan.prefix.clone(), self.scan.page_keys);
             let op = Op::Scan(ScanOp { role, from, prefix, keys, bytes: PAGE_BYTES });
             let sink = Page { role, sender: self.sender.clone() };
-            self.client.shell.submit(self.client.operation(Bytes::new(), op), Box::new(sink))?;
+            let operation = Operation { key: Bytes::new(), op, timeout_us: Some(self.timeout_us) };
+            self.shell.submit(operation, Box::new(sink))?;
         }
         Ok(())
     }

@@ -2,22 +2,21 @@
 
 use std::io::{self, Write};
 
+use client::ClientError;
 use gestalt::Bytes;
 
-use super::exit_of;
 use super::way::Way;
-use crate::exit::Exit;
 use crate::output::Format;
 
 const NO_NATIVE: &str =
     "no node speaks the native protocol, over which keys are listed: start them with --native";
 
 /// Prints them.
-pub(super) async fn run(way: &Way, prefix: &str, format: Format) -> Result<(), Exit> {
-    let mut keys = way.scan(prefix.as_bytes()).ok_or_else(|| Exit::usage(NO_NATIVE))?;
+pub(super) async fn run(way: &Way, prefix: &str, format: Format) -> Result<(), ClientError> {
+    let mut keys = way.scan(prefix.as_bytes()).ok_or_else(|| ClientError::Request(NO_NATIVE.to_owned()))?;
     let mut print = Print { format, out: io::stdout().lock(), count: 0 };
     loop {
-        let key = keys.next().await.map_err(|error| exit_of(way.scan_failed(error)))?;
+        let key = keys.next().await.map_err(|error| way.scan_failed(error))?;
         // A reader that has gone away wants no more.
         if print.next(key.as_ref()).is_err() || key.is_none() {
             return Ok(());

@@ -23,7 +23,12 @@ impl Core {
     }
 
     /// The address of the primary of what `request` is about.
-    pub(super) fn primary_of(&self, now: Time, namespace: NamespaceId, request: &Request) -> Option<SocketAddr> {
+    pub(super) fn primary_of(
+        &self,
+        now: Time,
+        namespace: NamespaceId,
+        request: &Request,
+    ) -> Option<SocketAddr> {
         match &request.op {
             Op::Scan(scan) => self.nodes.primary_of_role(now, namespace, scan.role),
             _ => self.nodes.primary(now, namespace, &request.key),

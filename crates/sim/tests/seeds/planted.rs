@@ -295,4 +295,7 @@ planted! {
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;
+    a_scan_by_position_is_found: ScanByPosition;
+    a_scan_without_a_lease_is_found: ScanWithoutLease;
+    a_scan_that_passes_over_what_is_absent_is_found: ScanPassesOverAbsent;
 }
