@@ -88,11 +88,13 @@ fn a_page_looks_at_so_many_items_and_no_more_whosever_they_are() {
 #[test]
 fn a_page_waits_for_the_lease() {
     let mut stage = Stage::with_item();
-    stage.now += 2 * LEASE_US;
+    stage.now += stage.timing.read_lease_us;
+    assert!(!stage.may_serve());
     assert_eq!(stage.ask(7, Request::scan(scan(ScanBound::BEGIN, 256))), None);
     let last = stage.primary().stream.last().0;
+    stage.tick();
     stage.flush();
-    let done = PARITIES.map(|role| stage.ack(role, last)).concat();
+    let done: Vec<Done> = PARITIES.map(|role| stage.ack(role, last)).into_iter().flatten().collect();
     let comes = |done: &Done| matches!(done, Done::Replies(7, Outcome::Keys(page)) if page.keys.len() == 1);
     assert!(done.iter().any(comes), "{done:?}");
 }
