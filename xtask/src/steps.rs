@@ -284,7 +284,7 @@ const QUICK_SEEDS: u64 = 150;
 const SIMULATOR: &[&str] = &["--workspace", "--features", TESTED, "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 11] = [
+const SIM_SEEDS: [(&str, u64); 12] = [
     ("anything", 250),
     ("moves", 80),
     ("returns", 60),
@@ -296,6 +296,7 @@ const SIM_SEEDS: [(&str, u64); 11] = [
     ("graphs", 20),
     ("sessions", 60),
     ("native", 40),
+    ("scans", 20),
 ];
 
 /// A number that changes with every commit and is the same for everyone who has it.

@@ -84,6 +84,9 @@ settings! {
         #[arg(long, env = "GESTALT_NATIVE", value_parser = address)]
         #[serde(deserialize_with = "from_text")]
         pub native: Option<SocketAddr>,
+        /// Clients of the native protocol may ask which keys there are (gestalt kv scan): the port does not know yet who asks
+        #[arg(long, env = "GESTALT_NATIVE_SCANS", value_parser = FalseyValueParser::new())]
+        pub native_scans: bool,
         /// Where other nodes connect; port 0 is any free one [default: 127.0.0.1:0]
         #[arg(long, env = "GESTALT_PEER", value_parser = address)]
         #[serde(deserialize_with = "from_text")]

@@ -2,6 +2,7 @@
 
 mod about;
 mod files;
+mod scan;
 mod way;
 
 use std::io::{IsTerminal, Read, Write};
@@ -29,6 +30,7 @@ Examples:
   gestalt kv get backup --file restored.tar
   gestalt kv stat backup
   gestalt kv locate greeting -o json
+  gestalt kv scan --prefix user:
   gestalt kv del greeting
 
 Exit codes: 0 ok, 1 wrong usage, a key that is not there, a value that is too large or a store that is full, 2 unreachable,
@@ -37,7 +39,7 @@ Exit codes: 0 ok, 1 wrong usage, a key that is not there, a value that is too la
 /// For one node, when a key is read.
 const ATTEMPT: Duration = Duration::from_secs(2);
 
-/// Read, write, remove or locate one key.
+/// Read, write, remove or locate one key, or list keys.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct KvArgs {
@@ -98,6 +100,16 @@ enum Action {
         #[arg(short, long, value_enum, default_value_t)]
         output: Format,
     },
+    /// Print the keys that there are, one a line, in no order; one that lives throughout comes at least once. Nodes need --native-scans
+    #[command(after_help = "Example: gestalt kv scan --prefix user: -o json")]
+    Scan {
+        /// Only keys that begin with this
+        #[arg(long, default_value = "")]
+        prefix: String,
+        /// How to print: what is no text is escaped
+        #[arg(short, long, value_enum, default_value_t)]
+        output: Format,
+    },
     /// Say where a key lies: slot, group, role, node, layout, bytes, and of a value in chunks the nodes that hold them, and which bytes of it
     #[command(after_help = "Example: gestalt kv locate greeting -o json")]
     Locate {
@@ -153,6 +165,10 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
         // What they say is in `me` and in the map, so they ask over memcached's protocol.
         Action::Stat { key, output } => {
             about::stat(&mut Client::new(&[source], config), key, *output, args.timeout).await
+        }
+        Action::Scan { prefix, output } => {
+            let way = Way::find(source, config).await.map_err(exit_of)?;
+            scan::run(&way, prefix, *output).await.map_err(exit_of)
         }
         Action::Locate { key, output } => {
             let mut way = Way::find(source, config).await.map_err(exit_of)?;

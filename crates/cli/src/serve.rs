@@ -122,6 +122,7 @@ fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
         memcached,
         bound,
         native: settings.native,
+        native_scans: settings.native_scans,
         peer,
         http: settings.http.unwrap_or(pages_beside(peer, NODE_HTTP_PORT)),
         advertise: advertised(&settings),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 use bytes::Bytes;
-use native::{Capabilities, FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, Welcome};
+use native::{Capabilities, FromClient, Hello, MAX_PIECE_BYTES, MapAssembly, Piece, ScanAsk, Welcome};
 use types::Time;
 
 use crate::event::RequestId;
@@ -91,6 +91,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::CHUNKS))
     }
 
+    /// Whether it may be asked here which keys there are.
+    pub(crate) fn takes_scans(&self) -> bool {
+        matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::SCANS))
+    }
+
     pub(crate) fn has_room(&self) -> bool {
         self.out_bytes < OUT_HIGH_BYTES
     }
@@ -112,6 +117,15 @@ impl Connection {
         self.in_flight.insert(id, whose);
         self.append(|tail| request.put_head(id, tail));
         self.append_value(&request.value_bytes());
+        (id, start)
+    }
+
+    /// The same for a page of a scan.
+    pub(crate) fn scan(&mut self, whose: RequestId, ask: &ScanAsk) -> (u64, u64) {
+        let (id, start) = (self.next_id, self.written);
+        self.next_id += 1;
+        self.in_flight.insert(id, whose);
+        self.append(|tail| ask.put(id, tail));
         (id, start)
     }
 

@@ -1,5 +1,6 @@
 //! All of a client's requests and connections. What happens is routed to who is concerned; what has to happen is said as data.
 
+mod scans;
 mod transfers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,7 +11,6 @@ use bytes::{Bytes, BytesMut};
 use native::{
     Answer, Code, Decoder, FromClient, FromServer, Malformed, Reason, RouteMap, Value, Welcome, Window,
 };
-use types::op::MAX_KEY_BYTES;
 use types::{MAX_OBJECT_BYTES, NamespaceId, Time};
 
 use crate::config::Config;
@@ -98,7 +98,7 @@ impl Core {
         if self.requests.len() >= self.config.max_requests {
             return Err(Error::Full);
         }
-        if !(1..=MAX_KEY_BYTES).contains(&key.len()) {
+        if !Self::has_right_key(&key, &op) {
             return Err(Error::BadKey);
         }
         if matches!(&op, Op::Store { body, .. } if body.len() > MAX_OBJECT_BYTES) {
@@ -439,6 +439,7 @@ impl Core {
                 Answer::Chunks(found) => self.chunks_found(now, id, *found),
                 Answer::Begun(begun) => self.chunks_begun(now, id, *begun),
                 Answer::Value(value) => self.found(conn, id, value),
+                Answer::Keys(page) => self.keys_come(id, page),
                 Answer::Just(code) if code as u8 >= Code::NotANumber as u8 => self.failed(now, id, code),
                 // The key has nothing any more: what has come is the beginning of a value without its end.
                 _ if self.has_begun_to_read(id) => self.finish(id, Err(Error::Changed)),
@@ -576,7 +577,7 @@ impl Core {
         let Some(request) = self.requests.get(&id) else { return };
         let beside = self.config.beside.filter(|_| request.op.is_plain_read());
         let beside = beside.and_then(|address| self.nodes.any(now, |known| known == address));
-        let first = beside.or_else(|| self.nodes.primary(now, namespace, &request.key));
+        let first = beside.or_else(|| self.primary_of(now, namespace, request));
         let Some(address) = first.or_else(|| self.nodes.any(now, |_| true)) else {
             self.homeless.insert(id);
             return;
@@ -642,6 +643,10 @@ impl Core {
             if !connection.takes_chunks() {
                 request.way = Way::Node;
             }
+            if let Some(sent) = scans::send(&self.nodes, namespace, now, (conn, connection), (id, request)) {
+                refused.extend(sent.err().map(|error| (id, error)));
+                continue;
+            }
             if !connection.takes_names() && request.needs_names() {
                 refused.push((id, if request.may_be_done() { Error::Unknown } else { Error::Unreachable }));
                 continue;
@@ -702,6 +707,9 @@ impl Core {
     }
 
     fn send_again(&mut self, now: Time, id: RequestId, pause_us: u64) {
+        if self.passes_over(id) {
+            return;
+        }
         let Some(request) = self.requests.get_mut(&id) else { return };
         request.restart(self.config.rules);
         if self.direct.has(id) {

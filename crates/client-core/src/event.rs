@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use native::{Answer, Meta};
+use types::ScanPage;
 
 use crate::error::Error;
 
@@ -46,4 +47,6 @@ pub enum Done {
     Value,
     /// What the server has answered.
     Answer(Answer),
+    /// Keys of a data role, of which there are so many in all.
+    Keys(Box<ScanPage>, u32),
 }

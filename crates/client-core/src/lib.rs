@@ -13,6 +13,7 @@
 //! | `direct` | values in chunks that are read and written at their holders, and coded here |
 //! | `nodes` | where nodes are, and which of them not to try now |
 //! | `sessions` | names under which writes are done once |
+//! | `walk` | which data role of a scan is asked next, and from where on |
 //! | `rules` | which rules a test can leave out, and what each prevents |
 //!
 //! A request is asked again where it is known to have changed nothing (the server has said so, its frame had not left, its value had not
@@ -29,6 +30,7 @@ mod operation;
 mod request;
 mod rules;
 mod sessions;
+mod walk;
 
 pub use config::Config;
 pub use connection::disown;
@@ -36,5 +38,6 @@ pub use core::Core;
 pub use direct::{Coding, Stats};
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};
-pub use operation::{Body, Op, Operation};
+pub use operation::{Body, Op, Operation, ScanOp};
 pub use rules::{Bug, Rules};
+pub use walk::{Step, Walk};

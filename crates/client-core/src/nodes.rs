@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::sessions::RoleId;
 use native::RouteMap;
-use types::{KeyBuffer, NamespaceId, NodeId, Time, qualify};
+use types::{KeyBuffer, NamespaceId, NodeId, Slot, Time, qualify};
 
 /// Most times that a pause doubles.
 const DOUBLINGS: u32 = 6;
@@ -60,6 +60,23 @@ impl Nodes {
         let map = self.map.as_ref()?;
         let mut buffer = KeyBuffer::new();
         let node = map.primary_of(namespace, qualify(namespace, key, &mut buffer))?;
+        map.nodes.get(&node)?.native.filter(|address| self.may_try(now, *address))
+    }
+
+    /// Data roles of the pool of `namespace`.
+    pub(crate) fn roles(&self, namespace: NamespaceId) -> Option<u32> {
+        u32::try_from(self.map.as_ref()?.pool_of(namespace)?.primaries.len()).ok()
+    }
+
+    /// The first slot of data role `role` of the pool of `namespace`; none if there is no such role.
+    pub(crate) fn first_slot(&self, namespace: NamespaceId, role: u32) -> Option<Slot> {
+        self.map.as_ref()?.pool_of(namespace)?.first_slot(role)
+    }
+
+    /// The address of the primary of data role `role`; none if there is none, or it is to be left alone.
+    pub(crate) fn primary_of_role(&self, now: Time, namespace: NamespaceId, role: u32) -> Option<SocketAddr> {
+        let map = self.map.as_ref()?;
+        let node = (*map.pool_of(namespace)?.primaries.get(role as usize)?)?;
         map.nodes.get(&node)?.native.filter(|address| self.may_try(now, *address))
     }
 

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use native::Range;
 use types::op::{Direction, StoreMode};
+use types::{MAX_KEY_BYTES, MAX_PAGE_KEYS, ScanBound};
 
 /// A request about one key.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// The caller's bytes of it.
+    /// The caller's bytes of it; none for [`Op::Scan`].
     pub key: Bytes,
     /// What is wanted.
     pub op: Op,
@@ -63,6 +64,30 @@ pub enum Op {
     Locate,
     /// A session at its data role. This client begins those that it needs by itself.
     Session,
+    /// Keys of a data role: there is no key then.
+    Scan(ScanOp),
+}
+
+/// A page of a scan ([`crate::Walk`]).
+#[derive(Clone, Debug)]
+pub struct ScanOp {
+    /// The data role: its place in the map's list.
+    pub role: u32,
+    /// From where on.
+    pub from: ScanBound,
+    /// What keys begin with.
+    pub prefix: Bytes,
+    /// How many at most, from 1 to 256.
+    pub keys: u16,
+    /// No further key once they have so many bytes.
+    pub bytes: u32,
+}
+
+impl ScanOp {
+    /// Whether a node would take it for a request.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.prefix.len() <= MAX_KEY_BYTES && (1..=MAX_PAGE_KEYS).contains(&usize::from(self.keys))
+    }
 }
 
 /// The value of a write.
@@ -96,7 +121,10 @@ impl Op {
     #[must_use]
     pub fn only_reads(&self) -> bool {
         // A session that nobody knows of ends by itself.
-        matches!(self, Self::Get { touch: None, .. } | Self::Stat | Self::Locate | Self::Session)
+        matches!(
+            self,
+            Self::Get { touch: None, .. } | Self::Stat | Self::Locate | Self::Session | Self::Scan(_)
+        )
     }
 
     /// Whether it asks for a value, and for nothing else.

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use native::{
-    Ask, BeginAsk, CommitAsk, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, StoreAsk,
-    Written,
+    Ask, BeginAsk, CommitAsk, Content, GetAsk, MAX_DEADLINE_MS, MAX_PIECE_BYTES, Meta, Range, ScanAsk,
+    StoreAsk, Written,
 };
 use types::op::Key;
-use types::{NamespaceId, Once, Time};
+use types::{NamespaceId, Once, Scan, Slot, Time};
 
 use crate::event::ConnId;
-use crate::operation::{Body, Op};
+use crate::operation::{Body, Op, ScanOp};
 use crate::rules::Rules;
 use crate::sessions::WriteName;
 
@@ -134,6 +134,18 @@ impl Request {
         *len <= MAX_PIECE_BYTES as u64
     }
 
+    /// What it asks if it is a page of a scan, of the data role whose first slot is `slot`.
+    pub(crate) fn scan(&self, namespace: NamespaceId, now: Time, slot: Option<Slot>) -> Option<ScanAsk> {
+        let Op::Scan(ScanOp { from, prefix, keys, bytes, .. }) = &self.op else { return None };
+        let (from, keys, bytes, prefix, slot) = (*from, *keys, *bytes, prefix.clone(), slot?);
+        let scan = Scan { namespace, slot, from, prefix, keys, bytes };
+        Some(ScanAsk { deadline_ms: self.left_ms(now), scan })
+    }
+
+    fn left_ms(&self, now: Time) -> u32 {
+        (self.deadline.since(now) / 1000).clamp(1, MAX_DEADLINE_MS.into()) as u32
+    }
+
     /// What is asked of the server now, of a key that is one.
     pub(crate) fn message(
         &self,
@@ -144,7 +156,7 @@ impl Request {
         written: Option<(Written, u32)>,
     ) -> Option<native::Request> {
         let key = Key::of(namespace, self.key.clone()).ok()?;
-        let left_ms = (self.deadline.since(now) / 1000).clamp(1, MAX_DEADLINE_MS.into());
+        let left_ms = self.left_ms(now);
         let ask = match &self.op {
             Op::Get { range, touch } => {
                 let (range, window) = match self.reading {
@@ -178,8 +190,9 @@ impl Request {
             Op::Stat => Ask::Stat,
             Op::Locate => Ask::Locate,
             Op::Session => Ask::Session,
+            Op::Scan(_) => return None,
         };
-        Some(native::Request { key, deadline_ms: left_ms as u32, once, ask })
+        Some(native::Request { key, deadline_ms: left_ms, once, ask })
     }
 
     /// What may be done when its connection was lost, of which `has_left` says what had left.

@@ -41,6 +41,8 @@ bugs! {
     CellUnchecked;
     /// Cells are taken for those of the rows that are given out next.
     CellsOfOtherRows;
+    /// A data role of which a page has to be asked for again counts as scanned.
+    ScanSkipsWhatMoved;
 }
 
 /// See the module.
@@ -136,6 +138,11 @@ impl Rules {
     /// Cells are of the batch that they were asked for.
     pub(crate) fn batch(self, asked: u64, front: u64) -> u64 {
         if self.prevent(Bug::CellsOfOtherRows) { asked } else { front }
+    }
+
+    /// A page that has not come is asked for again, from the same cursor.
+    pub(crate) fn scans_go_on_from_their_cursor(self) -> bool {
+        self.prevent(Bug::ScanSkipsWhatMoved)
     }
 
     /// What is heard of the map is news, also where there is one.

@@ -64,6 +64,7 @@ extern "C" {
 #define GESTALT_BUFFER_CHANGED -25
 #define GESTALT_SYSTEM -26        /* the system refused a thread or a file descriptor */
 #define GESTALT_INTERNAL -27      /* a fault of the library */
+#define GESTALT_SCANS_OFF -28     /* the nodes do not say which keys there are */
 
 typedef uint64_t gestalt_client;
 typedef uint64_t gestalt_request;

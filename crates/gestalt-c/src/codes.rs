@@ -92,6 +92,7 @@ statuses! {
     BufferChanged = -25, maybe, "the buffer of a write was changed before the write was over";
     System = -26, harmless, "the system refused a thread or a file descriptor";
     Internal = -27, maybe, "a fault of the library";
+    ScansOff = -28, harmless, "the nodes do not say which keys there are: --native-scans";
 }
 
 impl From<Error> for Status {
@@ -129,6 +130,7 @@ impl From<Code> for Status {
             | Code::Noted
             | Code::Begun
             | Code::Placed
+            | Code::Keys
             | Code::Whole => Self::Ok,
             Code::Miss | Code::NotFound => Self::Miss,
             Code::NotStored => Self::NotStored,
@@ -145,6 +147,7 @@ impl From<Code> for Status {
             Code::Corrupt => Self::Corrupt,
             Code::Cancelled => Self::Cancelled,
             Code::Late => Self::Late,
+            Code::ScansOff => Self::ScansOff,
         }
     }
 }

@@ -26,7 +26,7 @@ impl Sink for Answering {
         let mut ending = match result {
             Ok(Done::Answer(answer)) => answered(answer),
             // No value was asked for.
-            Ok(Done::Value) => Ending::of(Status::Internal),
+            Ok(Done::Value | Done::Keys(..)) => Ending::of(Status::Internal),
             Err(error) => Ending::of(error.into()),
         };
         if !self.lent.is_intact() {
@@ -59,7 +59,8 @@ fn answered(answer: Answer) -> Ending {
         | Answer::Value(_)
         | Answer::Chunks(_)
         | Answer::Cells(_)
-        | Answer::Begun(_) => {}
+        | Answer::Begun(_)
+        | Answer::Keys(_) => {}
     }
     ending
 }
@@ -133,6 +134,7 @@ impl Sink for Filling {
             _ if needed > 0 => Status::ShortBuffer,
             Ok(Done::Value) => Status::Ok,
             Ok(Done::Answer(answer)) => answer.code().into(),
+            Ok(Done::Keys(..)) => Status::Internal,
             Err(error) => error.into(),
         };
         let mut ending = Ending::of(status);

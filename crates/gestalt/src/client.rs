@@ -15,6 +15,7 @@ use types::op::{Direction, StoreMode};
 
 use crate::options::{BadUri, Options, Store, micros};
 use crate::reader::Reader;
+use crate::scan::{Scan, Scanner};
 use crate::shell::Shell;
 use crate::sinks::{Answered, Whole};
 use crate::upload::Upload;
@@ -247,6 +248,22 @@ impl Client {
     #[must_use]
     pub fn nodes(&self) -> BTreeMap<NodeId, SocketAddr> {
         self.shell.nodes()
+    }
+
+    /// Which keys there are, where nodes allow that (`--native-scans`). It goes on through all that happens to nodes meanwhile.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gestalt::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut users = client.scan(gestalt::Scan::of("user:"));
+    /// while let Some(key) = users.next().await? {
+    ///     println!("{}", key.escape_ascii());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn scan(&self, scan: Scan) -> Scanner {
+        Scanner::begin(Arc::clone(&self.shell), micros(self.timeout), scan)
     }
 
     async fn call(&self, key: impl Into<Bytes>, op: Op) -> Result<Answer, Error> {

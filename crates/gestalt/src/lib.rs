@@ -54,6 +54,7 @@
 mod client;
 mod options;
 mod reader;
+mod scan;
 mod shell;
 mod sinks;
 mod upload;
@@ -65,6 +66,7 @@ pub use client_core::{Coding, Error, Stats};
 pub use native::{About, Code, Layout, Located, Meta, Places, Range, Span};
 pub use options::{BadUri, Options, Store};
 pub use reader::Reader;
+pub use scan::{Scan, Scanner};
 pub use types::op::StoreMode;
 pub use types::{NodeId, ObjectLayout};
 pub use upload::Upload;

@@ -16,7 +16,7 @@ impl Sink for Answered {
         let answer = result.map(|done| match done {
             Done::Answer(answer) => answer,
             // No bytes were asked for.
-            Done::Value => Answer::Just(native::Code::Touched),
+            Done::Value | Done::Keys(..) => Answer::Just(native::Code::Touched),
         });
         // Who has asked may have gone.
         let _ = self.0.send(answer);

@@ -35,7 +35,7 @@ impl Sink for Fed {
         let answer = result.map(|done| match done {
             Done::Answer(answer) => answer,
             // Nothing was to be read.
-            Done::Value => Answer::Just(native::Code::Unknown),
+            Done::Value | Done::Keys(..) => Answer::Just(native::Code::Unknown),
         });
         let _ = self.outcome.send(answer);
         self.wants.notify_one();

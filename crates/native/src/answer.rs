@@ -1,11 +1,12 @@
 //! What comes of requests: a code, and what belongs to it.
 
 use bytes::Bytes;
-use types::{ClientSession, GroupId, NodeId, ObjectLayout, RoleIndex, Slot};
+use types::{ClientSession, GroupId, NodeId, ObjectLayout, RoleIndex, ScanPage, Slot};
 
 use crate::chunks::{BegunChunks, Cells, FoundChunks};
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
+use crate::scan;
 
 /// Most spans of one answer.
 pub const MAX_SPANS: usize = 512;
@@ -87,6 +88,8 @@ codes! {
     Begun = 16, final;
     /// A chunk is kept.
     Placed = 17, final;
+    /// Keys of a data role.
+    Keys = 18, final;
     /// Nothing was done: the value is no number.
     NotANumber = 64, final;
     /// Nothing was done: the value is longer than it may be.
@@ -115,6 +118,8 @@ codes! {
     NotDirect = 76, final;
     /// Nothing was done: the chunk belongs elsewhere by now.
     Moved = 77, final;
+    /// Nothing was done: this node does not say which keys there are.
+    ScansOff = 78, final;
 }
 
 /// What is known of an item that has a value.
@@ -230,6 +235,8 @@ pub enum Answer {
     Cells(Cells),
     /// See [`Code::Begun`].
     Begun(Box<BegunChunks>),
+    /// See [`Code::Keys`].
+    Keys(Box<ScanPage>),
     /// Any other code; nothing belongs to it.
     Just(Code),
 }
@@ -251,6 +258,7 @@ impl Answer {
             Self::Chunks(_) => Code::Chunks,
             Self::Cells(_) => Code::Cells,
             Self::Begun(_) => Code::Begun,
+            Self::Keys(_) => Code::Keys,
             Self::Just(code) => *code,
         }
     }
@@ -282,6 +290,7 @@ impl Answer {
                 Self::Chunks(found) => found.put(out),
                 Self::Cells(cells) => cells.put(out),
                 Self::Begun(begun) => begun.put(out),
+                Self::Keys(page) => scan::put_page(page, out),
                 Self::Value(_) | Self::Just(_) => {}
             }
         });
@@ -305,6 +314,7 @@ impl Answer {
             Code::Chunks => Self::Chunks(Box::new(FoundChunks::take(&mut fields)?)),
             Code::Cells => Self::Cells(Cells::take(&mut fields)?),
             Code::Begun => Self::Begun(Box::new(BegunChunks::take(&mut fields)?)),
+            Code::Keys => Self::Keys(Box::new(scan::take_page(&mut fields)?)),
             // It is an end's.
             Code::Whole => return Err(Malformed::Field("the code")),
             code => Self::Just(code),

@@ -8,6 +8,7 @@ use crate::hello::{Capabilities, Hello, agree};
 use crate::map::RouteMap;
 use crate::message::{FromClient, Piece, Window};
 use crate::request::Request;
+use crate::scan::ScanAsk;
 
 /// Highest number of a request.
 pub const MAX_REQUEST_ID: u64 = (1 << 47) - 1;
@@ -32,6 +33,8 @@ pub enum Heard {
     MapWanted(u64),
     /// A request under a number that is new.
     Request(u64, Box<Request>),
+    /// Keys of a data role are wanted, under a number that is new.
+    Scan(u64, Box<ScanAsk>),
     /// Bytes of the value of a write that there was.
     Piece(Piece),
     /// More of a read that there was may be sent.
@@ -66,6 +69,10 @@ impl Dialogue {
             FromClient::Request(id, request) => {
                 self.begin(id, credits)?;
                 Ok(Heard::Request(id, request))
+            }
+            FromClient::Scan(id, ask) => {
+                self.begin(id, credits)?;
+                Ok(Heard::Scan(id, ask))
             }
             _ if id > self.last_id => Err(breach(Reason::BadId)),
             FromClient::Piece(piece) => Ok(Heard::Piece(piece)),

@@ -79,6 +79,8 @@ kinds! {
     Commit = 28,
     /// Nothing comes of a value whose chunks were put.
     Abandon = 29,
+    /// Keys of a data role are wanted.
+    Scan = 30,
     /// Bytes of a value.
     Piece = 32,
     /// So many more bytes of a value may be sent.

@@ -24,8 +24,10 @@ impl Capabilities {
     pub const SESSIONS: Self = Self(2);
     /// Chunks of long values may be read and written at their holders.
     pub const CHUNKS: Self = Self(4);
+    /// Which keys there are may be asked; whether that is answered is the node's to say.
+    pub const SCANS: Self = Self(8);
     /// All that this code knows.
-    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0);
+    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0 | Self::SCANS.0);
 
     /// Those that both have.
     #[must_use]

@@ -16,6 +16,7 @@ mod message;
 mod operation;
 mod outcome;
 mod request;
+mod scan;
 
 pub use answer::{About, Answer, Code, Layout, Located, MAX_SPANS, Meta, Places, Span, Value};
 pub use chunks::{
@@ -35,3 +36,4 @@ pub use map::{
 pub use message::{FromClient, FromServer, Piece, Window};
 pub use outcome::code_of;
 pub use request::{Ask, Content, GetAsk, MAX_DEADLINE_MS, Range, Request, StoreAsk};
+pub use scan::ScanAsk;

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use thiserror::Error;
 use types::{
     ClusterId, ClusterMap, KeyHash, MAX_SLOT_BITS, MIN_SLOT_BITS, MemberId, Name, NamespaceId, NodeId, Pool,
-    PoolId, RoleIndex,
+    PoolId, RoleIndex, Slot,
 };
 
 use crate::fields::{Fields, Malformed, Put};
@@ -111,6 +111,15 @@ impl RoutePool {
         Self { slot_bits: pool.slot_bits, primaries }
     }
 
+    /// The first slot of the data role at `index`; none if there is no such role.
+    #[must_use]
+    pub fn first_slot(&self, index: u32) -> Option<Slot> {
+        let roles = self.primaries.len() as u64;
+        let first = (u64::from(index) << self.slot_bits).div_ceil(roles);
+        // Slots have 24 bits.
+        (u64::from(index) < roles).then_some(Slot(first as u32))
+    }
+
     /// The place of the data role that holds what has this hash.
     #[must_use]
     pub fn index_of(&self, hash: KeyHash) -> usize {
@@ -142,6 +151,12 @@ impl RouteMap {
     #[must_use]
     pub fn namespace_named(&self, name: &str) -> Option<NamespaceId> {
         self.namespaces.iter().find(|(_, known)| known.name.as_str() == name).map(|(id, _)| *id)
+    }
+
+    /// The pool of `namespace`.
+    #[must_use]
+    pub fn pool_of(&self, namespace: NamespaceId) -> Option<&RoutePool> {
+        self.pools.get(&self.namespaces.get(&namespace)?.pool)
     }
 
     /// The data role of a key of `namespace`, whose bytes with their namespace are `key`: its pool, and its place there.

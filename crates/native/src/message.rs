@@ -9,6 +9,7 @@ use crate::frame::{Frame, Header, Kind, MAX_PIECE_BYTES, put_frame};
 use crate::hello::{Hello, Welcome};
 use crate::map::{RouteChanges, put_map_part};
 use crate::request::Request;
+use crate::scan::ScanAsk;
 
 /// What a client says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub enum FromClient {
     MapWanted(u64),
     /// A request, under this number.
     Request(u64, Box<Request>),
+    /// Keys of a data role are wanted, under this number.
+    Scan(u64, Box<ScanAsk>),
     /// Bytes of the value of a write.
     Piece(Piece),
     /// More bytes of a read may be sent.
@@ -125,6 +128,9 @@ impl FromClient {
             | Kind::Abandon => {
                 Request::take(&header, body).map(|request| Self::Request(header.id, Box::new(request)))
             }
+            Kind::Scan => plain(&header)
+                .and_then(|()| ScanAsk::take(body))
+                .map(|ask| Self::Scan(header.id, Box::new(ask))),
             Kind::Hello => Hello::take(body).map(Self::Hello),
             Kind::MapWanted => plain(&header).and_then(|()| take_version(body)).map(Self::MapWanted),
             Kind::Piece => plain(&header).and_then(|()| Piece::take(&header, body)).map(Self::Piece),
@@ -144,6 +150,7 @@ impl FromClient {
                 put_frame((Kind::MapWanted, 0, 0), 0, out, |out| out.put_u64(*version));
             }
             Self::Request(id, request) => request.put(*id, out),
+            Self::Scan(id, ask) => ask.put(*id, out),
             Self::Piece(piece) => put_piece(piece, out),
             Self::Window(window) => window.put(out),
             Self::Cancel(id) => put_frame((Kind::Cancel, 0, *id), 0, out, |_| ()),
@@ -205,6 +212,7 @@ impl FromServer {
             | Kind::Put
             | Kind::Commit
             | Kind::Abandon
+            | Kind::Scan
             | Kind::Cancel => Err(Malformed::Kind(header.kind as u8)),
         }
     }

@@ -140,6 +140,7 @@ impl Answer {
             Outcome::Stored(item) => Self::Stored(item.version),
             Outcome::Number(number, item) => Self::Number(*number, item.version),
             Outcome::Session(session) => Self::Session(*session),
+            Outcome::Keys(page) => Self::Keys(page.clone()),
             // It was asked for something else than a value.
             Outcome::Hit(_) => Self::Just(crate::answer::Code::Touched),
             outcome => Self::Just(code_of(outcome)),

@@ -21,6 +21,7 @@ pub fn code_of(outcome: &Outcome) -> Code {
         // Where the chunks go is said beside it; without that nobody can go on.
         Outcome::Begun(_) => Code::Unavailable,
         Outcome::Session(_) => Code::Session,
+        Outcome::Keys(_) => Code::Keys,
         Outcome::Failed(failure) => code_of_failure(*failure),
     }
 }

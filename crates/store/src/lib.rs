@@ -30,7 +30,7 @@ pub use chunks::{
 pub use cohorts::{CohortUse, Cohorts};
 pub use data_store::{
     Access, AdoptError, Allocation, ClassUse, CrawlCursor, DataStore, Eviction, Found, Growth, Memory,
-    Reclaim, Reclaiming, Shortage, Stats, StoreConfig, Tenants, Vacating, Victim, Wipe,
+    Reclaim, Reclaiming, Shortage, Stats, Step, StoreConfig, Tenants, Vacating, Victim, Wipe,
 };
 pub use index::{Index, SEGMENTS as INDEX_SEGMENTS};
 pub use item::{ITEM_HEADER_BYTES, Item, ItemError, ItemSpec, ItemState, encoded_len};

@@ -26,6 +26,7 @@ mod object_policy;
 pub mod op;
 mod profile;
 mod quota;
+mod scan;
 mod session;
 mod view;
 
@@ -68,6 +69,7 @@ pub use object::{
 pub use object_policy::{BadObjects, MAX_CHUNK_BYTES, MAX_STRIPED_ABOVE, ObjectPolicy, Striped};
 pub use profile::{Profile, ProfileError};
 pub use quota::{Grant, QuotaReport, QuotaUse, Round};
+pub use scan::{MAX_PAGE_KEYS, Scan, ScanBound, ScanPage};
 pub use session::{ClientSession, MAX_BEHIND, Once, ResultCode, WriteResult};
 pub use view::{DataRole, Exchange, Former, GroupView, Holder, Holders, ImpossibleView, Learner, RoleStatus};
 

@@ -1,7 +1,7 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::{ClientSession, Descriptor, NamespaceId, ObjectId, Once, UnixSeconds};
+use crate::{ClientSession, Descriptor, NamespaceId, ObjectId, Once, Scan, ScanPage, UnixSeconds};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -25,7 +25,7 @@ pub fn is_too_large(key_len: usize, value_len: usize, flags: u32) -> bool {
 /// An operation on one key, or on all keys of a data role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The key, already decoded if it came as base64. None for [`Op::Flush`], and for nothing else.
+    /// The key, already decoded if it came as base64. None for [`Op::Flush`] and [`Op::Scan`], and for nothing else.
     pub key: Option<Key>,
     /// What to do with it.
     pub op: Op,
@@ -46,11 +46,18 @@ impl Request {
         Self { key: None, op: Op::Flush(flush), once: None }
     }
 
+    /// Of the keys that a data role has.
+    #[must_use]
+    pub fn scan(scan: Scan) -> Self {
+        Self { key: None, op: Op::Scan(Box::new(scan)), once: None }
+    }
+
     /// Whose keys it is about.
     #[must_use]
     pub fn namespace(&self) -> NamespaceId {
         match &self.op {
             Op::Flush(flush) => flush.namespace,
+            Op::Scan(scan) => scan.namespace,
             _ => self.key.as_ref().map_or(NamespaceId::DEFAULT, Key::namespace),
         }
     }
@@ -104,6 +111,8 @@ pub enum Op {
     Object(ObjectOp),
     /// A session begins at the primary of the key.
     Session,
+    /// Which keys a data role has; there is no key.
+    Scan(Box<Scan>),
 }
 
 /// What the writer and the gatherer of an object ask of the primary that owns it.
@@ -187,11 +196,13 @@ pub enum OpKind {
     Object,
     /// A session.
     Session,
+    /// Keys of a data role.
+    Scan,
 }
 
 impl OpKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Get,
         Self::GetAndTouch,
         Self::Set,
@@ -208,6 +219,7 @@ impl OpKind {
         Self::Debug,
         Self::Object,
         Self::Session,
+        Self::Scan,
     ];
 
     /// memcached's name.
@@ -230,6 +242,7 @@ impl OpKind {
             Self::Debug => "me",
             Self::Object => "object",
             Self::Session => "session",
+            Self::Scan => "scan",
         }
     }
 }
@@ -259,6 +272,7 @@ impl Op {
             Self::Debug => OpKind::Debug,
             Self::Object(_) => OpKind::Object,
             Self::Session => OpKind::Session,
+            Self::Scan(_) => OpKind::Scan,
         }
     }
 
@@ -269,7 +283,7 @@ impl Op {
             Self::Store(_) | Self::Delete(_) | Self::Arith(_) | Self::Touch(_) => true,
             // A Begin is asked first whether what it begins was done.
             Self::Object(object) => matches!(object, ObjectOp::Begin(_) | ObjectOp::Commit(_)),
-            Self::Get(_) | Self::Debug | Self::Flush(_) | Self::Session => false,
+            Self::Get(_) | Self::Debug | Self::Flush(_) | Self::Session | Self::Scan(_) => false,
         }
     }
 
@@ -285,6 +299,7 @@ impl Op {
             | Self::Debug
             | Self::Object(_)
             | Self::Session
+            | Self::Scan(_)
             | Self::Flush(_) => 0,
         }
     }
@@ -497,6 +512,8 @@ pub enum Outcome {
     Noted,
     /// A session has begun.
     Session(ClientSession),
+    /// Keys that a data role has.
+    Keys(Box<ScanPage>),
     /// Nothing was changed, for this reason.
     Failed(Failure),
 }

@@ -134,6 +134,7 @@ impl WriteResult {
             | Outcome::Begun(_)
             | Outcome::Noted
             | Outcome::Session(_)
+            | Outcome::Keys(_)
             | Outcome::Failed(_) => return None,
         };
         Some(Self { code, version, number })

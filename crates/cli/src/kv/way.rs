@@ -7,9 +7,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::{Client, ClientConfig, ClientError, Deleted, FailureCode, Transferred};
-use gestalt::{Bytes, Code, Error, Options, Places, Store};
+use gestalt::{Bytes, Code, Error, Options, Places, Scan, Scanner, Store};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeek, AsyncSeekExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+
+/// Why nobody says which keys there are.
+const SCANS_OFF: &str = "the nodes do not say which keys there are: start them with --native-scans (`gestalt local` and `gestalt serve`)";
 
 /// How often a value is sent anew after some of it has left.
 const MAX_RESTARTS: u8 = 3;
@@ -73,6 +76,20 @@ impl Way {
         check(&mut self.memcached, key).await?;
         let found = native.client.locate(key.to_vec()).await;
         found.map(Some).map_err(|error| native.explained(error, Asked::Read))
+    }
+
+    /// The keys that there are; none where no node speaks the native protocol.
+    pub(super) fn scan(&self, prefix: &[u8]) -> Option<Scanner> {
+        Some(self.native.as_ref()?.client.scan(Scan::of(prefix.to_vec())))
+    }
+
+    /// What has become of a scan, in words.
+    pub(super) fn scan_failed(&self, error: Error) -> ClientError {
+        match (&self.native, error) {
+            (_, Error::Code(Code::ScansOff)) => ClientError::Request(SCANS_OFF.to_owned()),
+            (Some(native), error) => native.explained(error, Asked::Read),
+            (None, error) => ClientError::Request(error.to_string()),
+        }
     }
 
     pub(super) async fn delete(&mut self, key: &[u8]) -> Result<Deleted, ClientError> {

@@ -55,6 +55,9 @@ pub struct LocalArgs {
     /// Node i listens for clients of the native protocol on this port + i; on any free port if not given
     #[arg(long, env = "GESTALT_NATIVE", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub native: Option<u16>,
+    /// Clients of the native protocol may ask which keys there are
+    #[arg(long, env = "GESTALT_NATIVE_SCANS")]
+    pub native_scans: bool,
     /// HTTP address (or port) of the coordinator; node i has the port after next: this port + 1 + i
     #[arg(long, env = "GESTALT_HTTP", default_value = "127.0.0.1:9180", value_parser = address)]
     pub http: SocketAddr,

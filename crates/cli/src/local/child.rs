@@ -106,6 +106,9 @@ fn command(plan: &Plan, node: &NodePlan, coordinator: SocketAddr, log: File) -> 
         ("--parent-pid", std::process::id().to_string()),
     ];
     command.arg("serve");
+    if plan.native_scans {
+        command.arg("--native-scans");
+    }
     if usize::from(node.node.0) >= plan.founders() {
         command.arg("--join");
     }

@@ -37,6 +37,8 @@ pub struct Plan {
     pub evict: Eviction,
     /// How the system schedules the workers.
     pub scheduling: Scheduling,
+    /// Whether native clients may ask which keys there are.
+    pub native_scans: bool,
     /// Where they compute codes.
     pub coding_place: CodingPlace,
     /// What the nodes allow their clients.
@@ -86,6 +88,7 @@ impl Plan {
             memory: args.memory,
             evict: args.evict,
             scheduling: args.scheduling,
+            native_scans: args.native_scans,
             coding_place: args.coding_place,
             clients: args.clients,
             lease: args.lease,
@@ -220,6 +223,7 @@ mod tests {
             memory: Size(memory),
             evict: Eviction::Clock,
             scheduling: Scheduling::Batch,
+            native_scans: false,
             coding_place: CodingPlace::Processor,
             clients: ClientArgs::default(),
             lease: Duration::from_secs(1),

@@ -23,14 +23,22 @@ fn run(cluster: &LocalCluster, args: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn keys_are_set_read_located_and_removed() {
-    let cluster = cluster();
+fn keys_are_set_read_located_listed_and_removed() {
+    let mut options = Options::default();
+    options.flags.push("--native-scans".to_owned());
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
     assert_eq!(run(&cluster, &["kv", "set", "greeting", "hello there"]), (0, String::new()));
     assert_eq!(run(&cluster, &["kv", "get", "greeting"]), (0, "hello there".to_owned()));
     let (code, place) = run(&cluster, &["kv", "locate", "greeting", "-o", "json"]);
     let place: Value = serde_json::from_str(&place).unwrap();
     assert_eq!((code, place["bytes"].as_u64(), place["layout"].as_str()), (0, Some(11), Some("packed")));
     assert!(place["slot"].as_u64().unwrap() < 16_384 && place["node"].as_u64().unwrap() < 5);
+    assert_eq!(run(&cluster, &["kv", "set", "other", "x"]).0, 0);
+    assert_eq!(run(&cluster, &["kv", "scan", "--prefix", "greet"]), (0, "greeting\n".to_owned()));
+    let (code, all) = run(&cluster, &["kv", "scan", "-o", "json"]);
+    let mut all: Vec<String> = serde_json::from_str(&all).unwrap();
+    all.sort_unstable();
+    assert_eq!((code, all), (0, vec!["greeting".to_owned(), "other".to_owned()]));
     assert_eq!(run(&cluster, &["kv", "del", "greeting"]), (0, String::new()));
     assert_eq!(run(&cluster, &["kv", "get", "greeting"]).0, 1);
     assert_eq!(run(&cluster, &["kv", "del", "greeting"]).0, 1);
@@ -87,6 +95,8 @@ fn status_tells_ok_from_degraded_from_at_risk_from_lost() {
     cluster.kill_nodes(&[1]);
     wait_for(4, "at_risk");
     assert_eq!(run(&cluster, &["kv", "get", "k"]), (0, "v".to_owned()));
+    let (code, _, why) = support::run(&cluster, &["kv", "scan"]);
+    assert!(code == 1 && why.contains("--native-scans"), "{code}: {why}");
     cluster.kill_nodes(&[2, 3]);
     wait_for(4, "lost");
     assert!(health().2 > 0);

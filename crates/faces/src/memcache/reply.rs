@@ -133,7 +133,7 @@ fn write_text(key: &[u8], outcome: &Outcome, out: &mut Vec<u8>) {
         Outcome::Touched(_) => b"TOUCHED\r\n",
         Outcome::Flushed => OK,
         // What a node asks of another one for a client, who hears of the whole.
-        Outcome::Begun(_) | Outcome::Noted | Outcome::Session(_) => OK,
+        Outcome::Begun(_) | Outcome::Noted | Outcome::Session(_) | Outcome::Keys(_) => OK,
         Outcome::Failed(failure) => failure_line(*failure),
     };
     out.extend_from_slice(line);
@@ -155,7 +155,12 @@ fn write_meta(style: &MetaStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8
             write_flags(style, key, Some(item), out);
         }
         Outcome::Miss if style.verb == MetaVerb::Debug => out.extend_from_slice(b"EN\r\n"),
-        Outcome::Deleted | Outcome::Flushed | Outcome::Begun(_) | Outcome::Noted | Outcome::Session(_) => {
+        Outcome::Deleted
+        | Outcome::Flushed
+        | Outcome::Begun(_)
+        | Outcome::Noted
+        | Outcome::Session(_)
+        | Outcome::Keys(_) => {
             write_code(b"HD", style, key, out);
         }
         Outcome::Miss => write_code(b"EN", style, key, out),

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use native::{
     About, Answer, Ask, BeginAsk, BegunChunks, Capabilities, Cells, Chunked, Closing, Code, CommitAsk,
     Content, FetchAsk, FoundChunks, FromClient, FromServer, GetAsk, GroupHolders, Hello, Layout, Meta, Piece,
-    Places, PutAsk, Range, Reason, Request, RoleHolders, RouteChanges, RouteNode, Span, StoreAsk, UnpinAsk,
-    Value, Welcome, Window, Written,
+    Places, PutAsk, Range, Reason, Request, RoleHolders, RouteChanges, RouteNode, ScanAsk, Span, StoreAsk,
+    UnpinAsk, Value, Welcome, Window, Written,
 };
 use types::op::{Direction, Key, StoreMode};
 use types::{
     ChunkId, ClientSession, ClusterId, Exception, Geometry, GroupId, MemberId, NamespaceId, NodeId, ObjectId,
-    Once, PoolId, RoleIndex, Slot, Term, ViewVersion,
+    Once, PoolId, RoleIndex, Scan, ScanBound, ScanPage, Slot, Term, ViewVersion,
 };
 
 fn request(id: u64, namespace: u32, key: &'static str, ask: Ask) -> FromClient {
@@ -62,10 +62,23 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("put", request(19, 0, "film", Ask::Put(Box::new(put())))),
         ("commit", once(request(20, 0, "film", Ask::Commit(Box::new(commit()))))),
         ("abandon", request(21, 0, "film", Ask::Abandon(Box::new(written())))),
+        ("scan", FromClient::Scan(22, Box::new(scan()))),
         ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
         ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
         ("cancel", FromClient::Cancel(6)),
     ]
+}
+
+fn scan() -> ScanAsk {
+    let prefix = Bytes::from_static(b"user:");
+    let from = ScanBound::new(0x03_0000_0001).unwrap();
+    let scan = Scan { namespace: NamespaceId(0), slot: Slot(10_923), from, prefix, keys: 100, bytes: 4096 };
+    ScanAsk { deadline_ms: 500, scan }
+}
+
+fn page(next: Option<ScanBound>) -> Answer {
+    let keys = ["user:17", "user:4"].map(|key| Bytes::from_static(key.as_bytes())).to_vec();
+    Answer::Keys(Box::new(ScanPage { keys, next }))
 }
 
 fn object() -> ObjectId {
@@ -202,6 +215,8 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         ("cells", answer(16, Answer::Cells(Cells { cell_len: 50_048, checksums: vec![2, 3] }))),
         ("begun", answer(18, Answer::Begun(Box::new(begun)))),
         ("placed", answer(19, Answer::Just(Code::Placed))),
+        ("keys", answer(22, page(ScanBound::new(0x03_4f00_2d10)))),
+        ("last-keys", answer(23, page(None))),
         ("unknown", answer(13, Answer::Just(Code::Unknown))),
         ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),
         ("grant", FromServer::Window(Window { id: 6, bytes: 262_144 })),

@@ -1,7 +1,7 @@
 //! Where the keys of each namespace lie: what the catalog says, laid out for whoever looks a key up with every request.
 
 use types::op::Failure;
-use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, SlotRange};
+use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Slot, SlotRange};
 
 use super::driver::Place;
 
@@ -47,6 +47,13 @@ impl Homes {
 }
 
 impl Home {
+    /// Where the keys of the data role are that has `slot`. Of one with lost slots nobody can say that these are all.
+    pub(super) fn place_of_slot(&self, slot: Slot, slots: SlotRange) -> Place {
+        let member = self.deal.member_of_slot(slot);
+        let is_lost = self.lost.iter().any(|lost| lost.first <= slots.last && slots.first <= lost.last);
+        Place { refusal: is_lost.then_some(Failure::Lost), ..Place::of(member) }
+    }
+
     /// Where what has this hash is.
     #[inline]
     pub(super) fn place(&self, hash: KeyHash) -> Place {

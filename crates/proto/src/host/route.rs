@@ -4,7 +4,7 @@
 //! which is then lost is sent again only if doing it twice is harmless, or if it has a name under which it is done once; else its
 //! outcome is unknown, and that is said.
 
-use types::op::{Failure, Outcome, Request};
+use types::op::{Failure, Op, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward};
 
@@ -57,8 +57,9 @@ impl Host {
 
     /// Where a request goes: by its key, or to all of `member` if it has none.
     fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
-        match member {
-            Some(member) if request.key.is_none() => Place::of(member),
+        match (&request.op, member) {
+            (Op::Scan(scan), _) => self.views.locate_scan(scan),
+            (_, Some(member)) if request.key.is_none() => Place::of(member),
             _ => self.views.locate(request.key_bytes()),
         }
     }

@@ -90,7 +90,7 @@ impl HostStats {
 
     pub(super) fn count_request(&mut self, op: &Op) {
         match op {
-            Op::Get(_) | Op::Debug => self.reads += 1,
+            Op::Get(_) | Op::Debug | Op::Scan(_) => self.reads += 1,
             Op::Store(_) => self.stores += 1,
             Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) | Op::Session => {
                 self.changes += 1;

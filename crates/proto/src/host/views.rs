@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use types::op::Failure;
 use types::{
     Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, ImpossibleMap, KeyHash, MapChanges,
-    MemberId, Time, split_key,
+    MemberId, Scan, SlotRange, Time, split_key,
 };
 
 use super::driver::Place;
@@ -53,6 +53,23 @@ impl Views {
         // One with a number that is still to be given is of a newer map, which is on its way.
         let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
         Place { hash, member: None, refusal }
+    }
+
+    /// Where the keys are that a scan is about.
+    pub(crate) fn locate_scan(&self, scan: &Scan) -> Place {
+        let nowhere = Place { hash: KeyHash(0), member: None, refusal: None };
+        let Some(map) = &self.map else { return nowhere };
+        let Some(home) = self.homes.find(scan.namespace) else {
+            let refusal = map.catalog.is_gone(scan.namespace).then_some(Failure::NoNamespace);
+            return Place { refusal, ..nowhere };
+        };
+        let pool = map.catalog.pool_of(scan.namespace);
+        let range = SlotRange { first: scan.slot, last: scan.slot };
+        match pool.and_then(|pool| pool.whole_roles(range)) {
+            Some(slots) => home.place_of_slot(scan.slot, slots),
+            // There is no such slot.
+            None => Place { refusal: Some(Failure::TooLarge), ..nowhere },
+        }
     }
 
     /// Whether `member` is a data role.

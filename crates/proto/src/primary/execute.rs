@@ -91,7 +91,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
         Op::Object(ObjectOp::Renew(_) | ObjectOp::Abandon(_) | ObjectOp::Unpin(_)) => {
             unreachable!("these are about no item and are taken before")
         }
-        Op::Flush(_) => unreachable!("a flush has no key and is taken before"),
+        Op::Flush(_) | Op::Scan(_) => unreachable!("what has no key is taken before"),
         Op::Session => Decision::Session,
     }
 }
@@ -185,7 +185,7 @@ fn longer<'a>(
 pub(super) fn is_plain_read(op: &Op) -> bool {
     match op {
         Op::Get(get) => get.touch.is_none() && get.vivify.is_none() && get.claim == Claim::Never,
-        Op::Debug => true,
+        Op::Debug | Op::Scan(_) => true,
         Op::Store(_)
         | Op::Delete(_)
         | Op::Arith(_)
@@ -200,7 +200,7 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
 pub(crate) fn is_repeatable(op: &Op) -> bool {
     match op {
         // A session that nobody knows of ends by itself.
-        Op::Debug | Op::Session => true,
+        Op::Debug | Op::Session | Op::Scan(_) => true,
         Op::Get(_) => is_plain_read(op),
         // An id that nobody knows of ends by itself; a Commit counts once.
         Op::Object(object) => !matches!(object, ObjectOp::Commit(_)),
@@ -526,6 +526,7 @@ pub(super) fn counts(op: &Op) -> bool {
         | Op::Debug
         | Op::Flush(_)
         | Op::Object(_)
+        | Op::Scan(_)
         | Op::Session => false,
     }
 }

@@ -40,6 +40,7 @@ mod phase;
 mod release;
 mod repair;
 mod request;
+mod scan;
 mod sessions;
 mod space;
 mod stream;

@@ -2,11 +2,14 @@
 
 use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
 use types::op::{Failure, ObjectOp, Op, Outcome};
-use types::{Addr, ClientSession, IndexOp, KeyHash, Namespace, NamespaceId, Time, WriteResult};
+use types::{
+    Addr, ClientSession, IndexOp, KeyHash, Namespace, NamespaceId, Scan, Time, WriteResult, split_key,
+};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
 use super::objects::{Kept, ObjectEffects};
+use super::scan::{Look, Paged};
 use super::sessions::{Known, Sessions};
 use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
@@ -96,7 +99,7 @@ impl Primary {
         }
         let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
         // The flush has to be a record first, and this path makes none.
-        if SendStream::flush_is_due(store, key, now.unix) {
+        if SendStream::flush_is_due(store, || split_key(key).0, now.unix) {
             return crate::Read::Submit;
         }
         match store.find(hash, key) {
@@ -144,14 +147,19 @@ impl Primary {
     }
 
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
-        if !self.may_serve(context.now.time, context.timing) {
+        let may_serve = self.may_serve(context.now.time, context.timing);
+        if let Op::Scan(scan) = &pending.request.op
+            && context.rules.scans().need_lease(may_serve)
+        {
+            return self.attempt_scan(context, scan);
+        }
+        if !may_serve {
             return Attempt::Wait(Wait::Lease);
         }
-        let key = pending.request.key_bytes();
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
         // A flush that is due takes effect with its commit, which tries this again.
-        if SendStream::flush_is_due(store, key, context.now.unix) {
+        if SendStream::flush_is_due(store, || pending.request.namespace(), context.now.unix) {
             return Attempt::Wait(Wait::Sweep);
         }
         if execute::is_plain_read(&pending.request.op) {
@@ -171,6 +179,22 @@ impl Primary {
             return attempt_once(self, context, pending);
         }
         attempt_undone(self, context, pending)
+    }
+
+    /// A page of keys of committed state.
+    fn attempt_scan(&mut self, context: &mut Context<'_>, scan: &Scan) -> Attempt {
+        let Some(store) = self.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
+        self.stream.flush_due(context, store);
+        if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
+            return Attempt::Wait(Wait::Sweep);
+        }
+        let (now, verifies, rules) =
+            (self.wall.at(context.now.unix), self.core.is_rebuilding(), context.rules);
+        match (Look { store, now, verifies, rules }).page(scan) {
+            Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
+            Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
+            Paged::Failed(failure) => Attempt::failed(failure),
+        }
     }
 
     /// A read of committed state.

@@ -161,11 +161,17 @@ pub enum Bug {
     CommitUnnamed,
     /// What a holder had that is lost counts for no quota before another one has got it.
     LostChunksUncounted,
+    /// A scan goes on by how many items lay before it.
+    ScanByPosition,
+    /// A page of a scan is read without a lease.
+    ScanWithoutLease,
+    /// A stand-in scans what is there, and passes over the rest.
+    ScanPassesOverAbsent,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 79] = [
+    pub const ALL: [Self; 82] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -245,5 +251,8 @@ impl Bug {
         Self::SkippedForSilence,
         Self::CommitUnnamed,
         Self::LostChunksUncounted,
+        Self::ScanByPosition,
+        Self::ScanWithoutLease,
+        Self::ScanPassesOverAbsent,
     ];
 }

@@ -10,6 +10,7 @@
 mod bug;
 mod graphs;
 mod objects;
+mod scans;
 mod sessions;
 
 use types::{RoleIndex, Seq, UnixSeconds};

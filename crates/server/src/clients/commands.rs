@@ -496,7 +496,7 @@ fn move_to(namespace: NamespaceId, request: &mut Request) {
 fn access_of(op: &Op) -> Access {
     match op {
         Op::Get(get) if !get.may_change() => Access::Read,
-        Op::Debug => Access::Read,
+        Op::Debug | Op::Scan(_) => Access::Read,
         Op::Get(_)
         | Op::Store(_)
         | Op::Delete(_)

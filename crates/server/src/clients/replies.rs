@@ -488,6 +488,7 @@ fn print_value(key: &[u8], style: Values, outcome: &Outcome, out: &mut Vec<u8>) 
         | Outcome::Begun(_)
         | Outcome::Noted
         | Outcome::Session(_)
+        | Outcome::Keys(_)
         | Outcome::Flushed => None,
     }
 }
@@ -537,6 +538,7 @@ impl Print {
             | Outcome::Begun(_)
             | Outcome::Noted
             | Outcome::Session(_)
+            | Outcome::Keys(_)
             | Outcome::Flushed => *done = true,
         }
         *left -= 1;
@@ -557,6 +559,7 @@ fn held_by(outcome: &Outcome) -> usize {
             | Outcome::Stored(item)
             | Outcome::Touched(item)
             | Outcome::Number(_, item) => item.value.len(),
+            Outcome::Keys(page) => page.len_bytes(),
             Outcome::Miss
             | Outcome::NotStored
             | Outcome::Exists

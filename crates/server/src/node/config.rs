@@ -42,6 +42,8 @@ pub struct NodeConfig {
     pub bound: Vec<BoundListener>,
     /// Where clients of the native protocol connect; none = nowhere.
     pub native: Option<SocketAddr>,
+    /// Whether such clients may ask which keys there are.
+    pub native_scans: bool,
     /// Where other nodes connect; port 0 = any free one.
     pub peer: SocketAddr,
     /// Where metrics and status are.
@@ -107,6 +109,7 @@ impl NodeConfig {
             memcached: LOOPBACK,
             bound: Vec::new(),
             native: Some(LOOPBACK),
+            native_scans: false,
             peer: LOOPBACK,
             http: LOOPBACK,
             advertise: Advertise::default(),

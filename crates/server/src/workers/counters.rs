@@ -110,6 +110,8 @@ counters! {
         counter gestalt_connections_total "Client connections." { total_connections }
         counter gestalt_native_connections_total "Client connections of the native protocol." { native_connections }
         counter gestalt_native_requests_total "Requests over the native protocol." { native_requests }
+        counter gestalt_native_scans_total "Pages of keys that native clients asked for." { cmd_scan }
+        counter gestalt_native_scanned_keys_total "Keys on pages that were answered." { scanned_keys }
         counter gestalt_native_chunk_requests_total "Requests of clients that read or write chunks themselves." {
             native_fetches { op = "fetch" },
             native_puts { op = "put" }
@@ -200,6 +202,7 @@ impl Counters {
             | OpKind::Debug
             | OpKind::Object
             | OpKind::Session => (),
+            OpKind::Scan => self.cmd_scan.inc(),
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas => {
                 self.cmd_set.inc();
             }
@@ -219,8 +222,10 @@ impl Counters {
 
     /// An operation has ended.
     pub(crate) fn count_outcome(&self, kind: OpKind, outcome: &Outcome) {
-        if let Outcome::Failed(failure) = outcome {
-            return self.count_failure(*failure);
+        match outcome {
+            Outcome::Failed(failure) => return self.count_failure(*failure),
+            Outcome::Keys(page) => return self.scanned_keys.add(page.keys.len()),
+            _ => {}
         }
         let hit = !matches!(outcome, Outcome::Miss | Outcome::NotFound);
         let either = |hits: &Counter, misses: &Counter| if hit { hits.inc() } else { misses.inc() };
@@ -238,7 +243,7 @@ impl Counters {
             OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
             // memcached counts no outcomes of these, only that they came (`count_command`).
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
-            OpKind::FlushAll | OpKind::Debug | OpKind::Object | OpKind::Session => (),
+            OpKind::FlushAll | OpKind::Debug | OpKind::Object | OpKind::Session | OpKind::Scan => (),
         }
     }
 

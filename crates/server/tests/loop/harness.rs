@@ -48,6 +48,7 @@ impl Cluster {
             let mut config = NodeConfig::local(NodeId(id), coordinator.address());
             config.workers = plan.workers;
             config.timing = plan.timing;
+            config.native_scans = true;
             change(&mut config);
             Node::start(config).expect("a free port and a thread")
         });

@@ -21,4 +21,5 @@ mod objects;
 mod operators;
 mod ordering;
 mod pages;
+mod scans;
 mod statistics;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use gestalt::{Bytes, Client, Error, Layout, Options, Range, Store, StoreMode, Stored};
+use gestalt::{Bytes, Client, Error, Layout, Options, Range, Scan, Store, StoreMode, Stored};
 use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 
@@ -11,7 +11,7 @@ use crate::operators::order;
 
 const STEPS: &str = include_str!("../../../gestalt/conformance/steps.json");
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
@@ -20,7 +20,7 @@ fn uri(cluster: &Cluster, node: usize) -> String {
     format!("gestalt://{addr}/default?timeout=30s")
 }
 
-async fn client(cluster: &Cluster, node: usize) -> Client {
+pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     Client::connect(&uri(cluster, node)).await.expect("a node that listens")
 }
 
@@ -93,6 +93,12 @@ async fn outcome(client: &Client, step: &Json) -> Result<Json, Error> {
             serde_json::json!({ "found": client.touch(key, number("ttl").unwrap_or(0) as u32).await? })
         }
         "delete" => serde_json::json!({ "found": client.delete(key).await? }),
+        "scan" => {
+            let mut keys = client.scan(Scan::of(key)).collect().await?;
+            keys.sort_unstable();
+            let keys: Vec<String> = keys.iter().map(|key| key.escape_ascii().to_string()).collect();
+            serde_json::json!({ "keys": keys })
+        }
         other => panic!("no operation {other}"),
     })
 }

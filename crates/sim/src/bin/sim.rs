@@ -52,7 +52,7 @@ struct Arguments {
     /// Break a rule of the protocol on purpose (needs the feature planted-bugs).
     #[arg(long, value_name = "BUG", value_parser = rules_without)]
     planted: Option<Rules>,
-    /// Break a rule of native clients on purpose (with --focus native, and the same feature).
+    /// Break a rule of native clients on purpose (with --focus native or scans, and the same feature).
     #[arg(long, value_name = "BUG", value_parser = native_rules_without)]
     planted_native: Option<client_core::Rules>,
 }
@@ -73,6 +73,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Graphs,
         Focus::Sessions,
         Focus::Native,
+        Focus::Scans,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");

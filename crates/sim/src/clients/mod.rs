@@ -2,6 +2,7 @@
 
 pub(crate) mod calls;
 mod sessions;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,8 @@ use crate::stage::brief::{brief_op, brief_outcome, outcome_number};
 use crate::stage::queue::Event;
 use calls::{Ask, Call, Client, Key, NOBODY, NOWHERE, Subject, fate_of, key_space};
 use sessions::{Named, Sessions, is_open};
+use watch::Turns;
+pub(crate) use watch::Watch;
 
 /// Longest pause of a client within a burst.
 const SHORT_THINK_US: u64 = 100;
@@ -51,6 +54,8 @@ pub(crate) struct Clients {
     keys: Vec<Key>,
     /// By key.
     oracles: Vec<Oracle>,
+    /// By key.
+    turns: Vec<Turns>,
     clients: Vec<Client>,
     /// By token.
     calls: Vec<Call>,
@@ -72,6 +77,7 @@ impl Clients {
         self.keys = key_space(&stage.options, map, CLUSTER, &mut stage.rng.clients);
         let evicts = stage.options.memory.evict;
         self.oracles = self.keys.iter().map(|key| Oracle::new(vanishing(map, key, evicts))).collect();
+        self.turns = vec![Turns::default(); self.keys.len()];
         for client in 0..stage.options.clients {
             let node = stage.rng.clients.index(stage.options.nodes);
             self.clients.push(Client::new(node, self.keys.len()));
@@ -236,6 +242,7 @@ impl Clients {
                 call: self.oracles[ask.key].invoke(ask.op.clone(), stage.least_unix()),
             },
         };
+        self.note_turn(ask);
         let Ask { client, node, key, .. } = *ask;
         let life = if node == NOWHERE { 0 } else { nodes[node].life };
         self.calls.push(Call { client, node: node as u16, life, subject, ended: false, told: false });
@@ -251,6 +258,14 @@ impl Clients {
             stage.book.mix(u64::from(call) << 20 ^ key as u64 ^ (node as u64) << 60);
         }
         call
+    }
+
+    /// What may come or go by a call: of a flush all that it is about.
+    fn note_turn(&mut self, ask: &Ask) {
+        let calls = self.calls.len();
+        let keys =
+            if let Op::Flush(_) = ask.op { self.keys_of(self.keys[ask.key].member) } else { vec![ask.key] };
+        keys.into_iter().for_each(|key| self.turns[key].note(&ask.op, calls));
     }
 
     /// A flush concerns all keys of the key's namespace at the member that it belongs to.

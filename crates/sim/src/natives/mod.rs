@@ -6,6 +6,7 @@
 //! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
 //!   that are longer than a frame;
 //! - `chunks`: chunks that clients put there, and those that they read;
+//! - `scanning`: a scan of a process;
 //! - `promises`: what a core may send, whoever hears it;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
 
@@ -16,6 +17,7 @@ mod pieces;
 mod port;
 mod process;
 mod promises;
+mod scanning;
 
 use std::net::SocketAddr;
 
@@ -35,6 +37,7 @@ pub(crate) use chunks::Put;
 pub(crate) use link::Link;
 pub(crate) use port::{Around, Port, Wants};
 pub(crate) use process::{Caller, Process};
+pub(crate) use scanning::{Came, Scanning};
 
 /// Who codes what such clients write and read: themselves more often than not.
 const CODINGS: [Coding; 4] = [Coding::Client, Coding::Client, Coding::Auto, Coding::Server];
@@ -56,6 +59,7 @@ impl Natives {
             let config = config_of(stage, natives, map, namespace);
             self.processes.push(Process::new(namespace, clock, config));
             end_later(stage, natives, number);
+            scan_later(stage, number);
         }
     }
 
@@ -209,6 +213,15 @@ fn end_later(stage: &mut Stage, natives: NativeClients, process: usize) {
     if natives.process_us > 0 {
         let after = stage.rng.natives.range(natives.process_us / 2, natives.process_us * 2);
         stage.after(after, Event::Native(NativeEvent::Anew(process as u16)));
+    }
+}
+
+/// When a process scans its keys the next time.
+pub(crate) fn scan_later(stage: &mut Stage, process: usize) {
+    let pause_us = stage.options.natives.map_or(0, |natives| natives.scan_pause_us);
+    if pause_us > 0 {
+        let after = stage.rng.natives.range(pause_us / 2, pause_us * 2);
+        stage.after(after, Event::Native(NativeEvent::Scan(process as u16)));
     }
 }
 

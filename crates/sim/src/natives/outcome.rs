@@ -23,7 +23,7 @@ pub(crate) fn asked(op: &Op, body: impl FnOnce(&Bytes) -> Body) -> Option<Asked>
         Op::Delete(delete) => Asked::Delete { compare: delete.compare },
         Op::Arith(arith) => Asked::Arith { direction: arith.direction, delta: arith.delta, initial: None },
         Op::Touch(_) => Asked::Touch { ttl },
-        Op::Flush(_) | Op::Debug | Op::Object(_) | Op::Session => return None,
+        Op::Flush(_) | Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) => return None,
     })
 }
 
@@ -32,6 +32,7 @@ pub(crate) fn outcome_of(caller: Caller, result: Result<Done, Error>) -> Outcome
     match result {
         Ok(Done::Value) => Outcome::Hit(hit(caller.found.unwrap_or_default(), caller.value.into())),
         Ok(Done::Answer(answer)) => of_answer(answer),
+        Ok(Done::Keys(page, _)) => Outcome::Keys(page),
         Err(Error::Code(code)) => failure_of(code),
         // As the core has it: whoever is told so may ask again.
         Err(error) if error.is_harmless() => Outcome::Failed(Failure::Unavailable),
@@ -64,7 +65,8 @@ fn of_answer(answer: Answer) -> Outcome {
         | Answer::Places(_)
         | Answer::Chunks(_)
         | Answer::Cells(_)
-        | Answer::Begun(_) => Outcome::Failed(Failure::Corrupt),
+        | Answer::Begun(_)
+        | Answer::Keys(_) => Outcome::Failed(Failure::Corrupt),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A process of native clients: the core that they share, and their requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use client_core::{Config, ConnId, Core, RequestId};
@@ -8,6 +8,7 @@ use native::Meta;
 use types::{NamespaceId, Time};
 
 use super::promises::Promises;
+use super::scanning::Scanning;
 use crate::stage::Stage;
 use crate::stage::clock::Clock;
 use crate::stage::queue::{Event, NativeEvent};
@@ -27,6 +28,10 @@ pub(crate) struct Process {
     /// Who waits for its requests.
     pub callers: BTreeMap<RequestId, Caller>,
     pub promises: Promises,
+    /// The scan that it makes, if it makes one.
+    pub scanning: Option<Scanning>,
+    /// Requests of scans that are over.
+    pub scanned: BTreeSet<RequestId>,
     clock: Clock,
     tick_at: u64,
     idle: (u64, u32),
@@ -52,6 +57,8 @@ impl Process {
             links: BTreeMap::new(),
             callers: BTreeMap::new(),
             promises: Promises::default(),
+            scanning: None,
+            scanned: BTreeSet::new(),
             clock,
             tick_at: u64::MAX,
             idle: (0, 0),

@@ -33,6 +33,9 @@ impl Promises {
             let frame = Decoder::next(input).map_err(|malformed| ("frames", malformed.to_string()))?;
             let Some(frame) = frame else { return Ok(said) };
             let message = FromClient::take(frame).map_err(|malformed| ("frames", malformed.to_string()))?;
+            if let FromClient::Scan(id, ask) = &message {
+                said.push(format!("{id}: {:?}", ask.scan));
+            }
             if let FromClient::Request(id, request) = &message {
                 said.push(format!("{id}: {:?} as {:?}", request.key, request.once));
                 if let Some(once) = &request.once {

@@ -40,6 +40,7 @@ impl Options {
             Focus::Graphs => options.with_lost_chunks(rng),
             Focus::Sessions => options.with_sessions(rng),
             Focus::Native => options.with_native_clients(rng),
+            Focus::Scans => options.with_scans(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -65,7 +66,7 @@ impl Options {
     /// In every third seed clocks of the wall differ and step, and then items expire; not where extents are looked at, which need
     /// their items, or native clients, who count the time to live from when a node hears of it.
     fn with_wall_clocks(mut self, rng: &mut Rng) -> Self {
-        if !matches!(self.focus, Focus::Releases | Focus::Native) && rng.once_in(3) {
+        if !matches!(self.focus, Focus::Releases | Focus::Native | Focus::Scans) && rng.once_in(3) {
             let steady_us = self.second_us * rng.pick(&[2, 5, 20]);
             self.wall = WallClocks { spread: rng.pick(&[1, 2, 5]), steady_us };
             self.expiry_percent = self.expiry_percent.max(rng.pick(&[5, 30]));

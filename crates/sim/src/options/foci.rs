@@ -278,8 +278,27 @@ impl Options {
             cut_per_mille: rng.pick(&[0, 2, 20]),
             late_us: lease_us * rng.pick(&[0, 1, 4]) / 4,
             process_us: lease_us * rng.pick(&[0, 5, 20]),
+            scan_pause_us: 0,
             rules: client_core::Rules::all(),
         });
+        options.evenly_busy()
+    }
+
+    /// Native clients that scan their keys, a few at a time, while these come and go and roles change hands.
+    pub(super) fn with_scans(self, rng: &mut Rng) -> Self {
+        let mut options = self.with_native_clients(rng);
+        options.focus = Focus::Scans;
+        // What may be evicted no scan has to bring.
+        options.memory.evict = false;
+        options.text_keys = rng.pick(&[40, 120]);
+        options.mix = [12, 0, 20, 8, 2, 4, 0, 2, 12, 4, 0, 0, 0];
+        options.sizes.mix = [4, 30, 10, 2, 0, 0, 0];
+        options.calls = options.calls.min(3_000);
+        let lease_us = options.timing.node_lease_us;
+        if let Some(natives) = &mut options.natives {
+            natives.scan_pause_us = lease_us / rng.pick(&[4, 20]);
+            natives.credits = natives.credits.max(2);
+        }
         options.evenly_busy()
     }
 

@@ -33,6 +33,8 @@ pub enum Focus {
     Sessions,
     /// Clients of the native protocol: the real core, over connections that break.
     Native,
+    /// Scans by native clients.
+    Scans,
 }
 
 impl fmt::Display for Focus {
@@ -52,6 +54,7 @@ impl fmt::Display for Focus {
             Self::Graphs => "graphs",
             Self::Sessions => "sessions",
             Self::Native => "native",
+            Self::Scans => "scans",
         })
     }
 }

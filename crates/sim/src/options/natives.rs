@@ -23,6 +23,8 @@ pub struct NativeClients {
     pub late_us: u64,
     /// How long a process lives on the average; 0 = for ever.
     pub process_us: u64,
+    /// Pause between two scans of a process on the average; 0 = there are none.
+    pub scan_pause_us: u64,
     /// The rules that they keep.
     pub rules: Rules,
 }

@@ -30,7 +30,7 @@ impl Options {
     /// By the seed alone, so that all else is drawn as it was. What is not dealt by cells native clients do not gather themselves, and the
     /// nodes' side of their protocol, which does that for them, is none of the simulator's.
     fn layout(&self) -> ObjectLayout {
-        let is_any = self.focus != Focus::Native;
+        let is_any = !matches!(self.focus, Focus::Native | Focus::Scans);
         if is_any { LAYOUTS[(self.seed / 5 % LAYOUTS.len() as u64) as usize] } else { ObjectLayout::Spread }
     }
 

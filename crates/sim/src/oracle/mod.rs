@@ -190,6 +190,19 @@ impl Oracle {
         fork.close(read, Fate::Answered(outcome), unix).is_ok()
     }
 
+    /// Whether the key is there now, whatever has become of calls that are under way, and stays if nothing more is asked.
+    #[must_use]
+    pub fn is_surely_there(&self) -> bool {
+        !self.admits(None, UnixSeconds(u32::MAX))
+    }
+
+    /// Whether the key is not there, and nothing that is under way can bring it.
+    #[must_use]
+    pub fn is_surely_not_there(&self) -> bool {
+        let is_at_rest = !self.gave_up && self.open.is_empty() && self.moments.is_empty();
+        is_at_rest && self.configs.iter().all(|config| config.state.is_none())
+    }
+
     /// The calls, oldest first, for a report.
     pub fn describe(&self) -> impl Iterator<Item = String> + '_ {
         self.calls.iter().enumerate().map(|(id, call)| {

@@ -132,6 +132,7 @@ pub(crate) fn outcome_number(outcome: &Outcome) -> u64 {
         Outcome::Begun(id) => 12 ^ id.number << 4,
         Outcome::Noted => 13,
         Outcome::Session(session) => 14 ^ session.0 << 4,
+        Outcome::Keys(page) => 15 ^ (page.keys.len() as u64) << 4,
         Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
     }
 }
@@ -351,6 +352,7 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Flush(_) => "flush".to_owned(),
         Op::Debug => "debug".to_owned(),
         Op::Session => "session".to_owned(),
+        Op::Scan(scan) => format!("{scan:?}").to_lowercase(),
         Op::Object(op) => format!("{op:?}").to_lowercase(),
     }
 }

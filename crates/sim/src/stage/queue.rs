@@ -91,6 +91,8 @@ pub(crate) enum NativeEvent {
     Due(u32),
     /// A process of clients ends, and another one begins.
     Anew(u16),
+    /// A process of clients wants to know which keys there are.
+    Scan(u16),
 }
 
 /// A life of a node.

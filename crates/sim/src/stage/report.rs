@@ -37,6 +37,8 @@ pub struct Stats {
     pub native_calls: u64,
     /// Connections of native clients that broke.
     pub native_cuts: u64,
+    /// Scans of native clients that came to their end.
+    pub scans: u64,
     /// Roles that began to move because somebody wanted them to.
     pub moves: u64,
     /// Exchanges of a data role and a parity whose second step began.
@@ -119,6 +121,7 @@ impl Stats {
             (&mut self.asked_again, other.asked_again),
             (&mut self.native_calls, other.native_calls),
             (&mut self.native_cuts, other.native_cuts),
+            (&mut self.scans, other.scans),
             (&mut self.refused, other.refused),
             (&mut self.crashes, other.crashes),
             (&mut self.faults, other.faults),
@@ -167,6 +170,7 @@ impl fmt::Display for Stats {
             asked_again,
             native_calls,
             native_cuts,
+            scans,
             refused,
             crashes,
             faults,
@@ -180,7 +184,7 @@ impl fmt::Display for Stats {
         } = self;
         writeln!(
             f,
-            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again; {native_calls} by native clients, with {native_cuts} broken connections"
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again; {native_calls} by native clients, with {native_cuts} broken connections and {scans} scans"
         )?;
         writeln!(
             f,

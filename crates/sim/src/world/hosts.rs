@@ -2,6 +2,7 @@
 
 use proto::{Action, Host, Now, Place, Submitted, Verdict};
 use types::HostId;
+use types::op::Op;
 use wire::message::{FromCoordinator, PeerMessage};
 
 use super::World;
@@ -86,7 +87,11 @@ impl World {
     pub(super) fn submit(&mut self, host: usize, Submission { token, member, request }: Submission) {
         let mut submitted = None;
         let runs = self.cluster.nodes.drive(&self.stage, host, |machine, now| {
-            let place = member.map_or_else(|| machine.locate(request.key_bytes()), Place::of);
+            let place = match (&request.op, member) {
+                (Op::Scan(scan), _) => machine.locate_scan(scan),
+                (_, Some(member)) => Place::of(member),
+                (_, None) => machine.locate(request.key_bytes()),
+            };
             submitted = Some(machine.submit(now, token, place, request));
         });
         if let Some(Submitted::Done(outcome)) = submitted {

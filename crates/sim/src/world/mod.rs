@@ -20,6 +20,7 @@ mod hosts;
 pub(crate) mod natives;
 mod processes;
 pub(crate) mod reign;
+mod scans;
 mod streams;
 
 use types::ClusterMap;

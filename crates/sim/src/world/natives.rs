@@ -5,7 +5,7 @@ use client_core::{Action, Body, Done, Error, Event as Happened, Operation, Reque
 use native::{Ask, Breach, Code, Content, Heard, Piece, Request, RouteMap, StoreAsk};
 use proto::Token;
 use types::op::{Failure, Get, Op, Outcome, Request as Asked, Store};
-use types::{KeyHash, MemberId, UnixSeconds, split_key};
+use types::{KeyHash, MemberId, Scan, UnixSeconds, split_key};
 
 use super::World;
 use crate::clients::calls::{Ask as Call, NOBODY};
@@ -58,6 +58,7 @@ impl Natively<'_> {
             }
             NativeEvent::Due(call) => self.due(call),
             NativeEvent::Anew(process) => self.begin_anew(usize::from(process)),
+            NativeEvent::Scan(process) => self.scan(usize::from(process)),
         }
     }
 
@@ -128,7 +129,7 @@ impl Natively<'_> {
     }
 
     /// Does what a core wants done, and hears what its requests have come to.
-    fn stir(&mut self, process: usize) {
+    pub(super) fn stir(&mut self, process: usize) {
         loop {
             let World { stage, natives, .. } = &mut *self.world;
             let owner = &mut natives.processes[process];
@@ -207,6 +208,9 @@ impl Natively<'_> {
     }
 
     fn done(&mut self, process: usize, id: RequestId, result: Result<Done, Error>) {
+        if self.hear_of_scan(process, id, &result) {
+            return;
+        }
         match self.world.natives.processes[process].callers.remove(&id) {
             Some(caller) => self.end(caller, result),
             None => {
@@ -321,6 +325,7 @@ impl Natively<'_> {
                 }
             }
             Heard::Request(id, request) => self.begin(link, id, *request),
+            Heard::Scan(id, ask) => self.begin_scan(link, id, ask.scan),
             Heard::Cancel(id) => {
                 if let Some(put) = self.port(link).and_then(|port| port.cancel(id)) {
                     self.drop_put(put);
@@ -382,6 +387,22 @@ impl Natively<'_> {
             }
         }
         self.submit(link, id, request, None);
+    }
+
+    /// A page of keys is asked for.
+    fn begin_scan(&mut self, link: u32, id: u64, scan: Scan) {
+        let node = self.world.natives.link(link).node;
+        if let Some(port) = self.port(link) {
+            port.expect(id, Wants::Code);
+        }
+        let nodes = &self.world.cluster.nodes;
+        let host = nodes.host(nodes.hosts_on(node).start);
+        let Some(member) = host.and_then(|host| host.locate_scan(&scan).member) else {
+            return self.settle(link, id, &Outcome::Failed(Failure::Unavailable));
+        };
+        let host = nodes.host_for(node, member.group);
+        let (token, request) = (Token([u64::from(link), id]), Asked::scan(scan));
+        self.world.submit(host, Submission { token, member: None, request });
     }
 
     /// A request is whole, and begins at a host; its value is this, if it came in pieces.

@@ -65,6 +65,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
+        Bug::ScanByPosition | Bug::ScanPassesOverAbsent => (Focus::Scans, 40),
+        Bug::ScanWithoutLease => (Focus::Scans, 300),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
@@ -93,7 +95,7 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     if let (Some(layout), Some(objects)) = (only, &mut options.objects) {
         objects.layout = layout;
     }
-    if bug == Bug::ServeBeforeLeaseEnds {
+    if matches!(bug, Bug::ServeBeforeLeaseEnds | Bug::ScanWithoutLease) {
         let lease_us = options.timing.node_lease_us;
         options.faults.mix = [0; FaultKind::ALL.len()];
         options.faults.mix[FaultKind::IsolateFromCoordinator as usize] = 1;
@@ -294,4 +296,7 @@ planted! {
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;
+    a_scan_by_position_is_found: ScanByPosition;
+    a_scan_without_a_lease_is_found: ScanWithoutLease;
+    a_scan_that_passes_over_what_is_absent_is_found: ScanPassesOverAbsent;
 }

@@ -40,6 +40,10 @@ impl Contents {
         Self { cluster, area, replica, absent }
     }
 
+    pub(super) fn cluster(&self) -> ClusterId {
+        self.cluster
+    }
+
     pub(super) fn area(&self) -> &Area {
         &self.area
     }

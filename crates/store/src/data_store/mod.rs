@@ -26,6 +26,7 @@ mod stats;
 mod surrender;
 mod tenants;
 mod vacate;
+mod walk;
 
 pub use access::Access;
 pub use config::{Allocation, Eviction, Shortage, StoreConfig};
@@ -35,6 +36,7 @@ pub use reclaim::{CrawlCursor, Reclaim, Reclaiming, Victim};
 pub use stats::{ClassUse, Memory, Stats};
 pub use tenants::Tenants;
 pub use vacate::{Vacating, Wipe};
+pub use walk::Step;
 
 use bytes::Bytes;
 use types::class::{class_in_one_run, runs_of_large, slot_bytes};

@@ -91,6 +91,17 @@ impl Index {
         self.segments[at].candidates(hash32).map(Addr)
     }
 
+    /// The first entry whose bits are not below `from`, in the order of [`Self::iter`]. It is found by bits alone, wherever it lies now.
+    pub(crate) fn first_from(&self, from: IndexHash) -> Option<(IndexHash, Addr)> {
+        let (at, hash32) = split(from);
+        let here = self.segments[at].first_from(entry(hash32, 0)).map(|entry| (at, entry));
+        let further = || {
+            let behind = self.segments.iter().enumerate().skip(at + 1);
+            behind.map(|(at, segment)| Some((at, segment.iter().next()?))).find_map(|found| found)
+        };
+        here.or_else(further).map(|(at, entry)| (join(at, entry), Addr(entry as u32)))
+    }
+
     /// Hints that `hash` will be looked up soon.
     pub fn prefetch(&self, hash: IndexHash) {
         let (at, hash32) = split(hash);

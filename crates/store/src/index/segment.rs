@@ -48,6 +48,12 @@ impl Segment {
             .map(|found| *found as u32)
     }
 
+    /// The first entry that is not below `entry`.
+    pub(super) fn first_from(&self, entry: u64) -> Option<u64> {
+        let rest = self.slots.get(self.lower_bound(entry)..)?;
+        rest.iter().copied().find(|found| *found != EMPTY)
+    }
+
     pub(super) fn contains(&self, entry: u64) -> bool {
         self.slots.get(self.lower_bound(entry)) == Some(&entry)
     }

@@ -15,3 +15,4 @@ mod surrender;
 mod takeover;
 mod tenants;
 mod vacate;
+mod walk;

@@ -1,9 +1,9 @@
 //! Requests and outcomes.
 
 use bytes::Bytes;
-use types::{ClientSession, MAX_ITEM_KEY_BYTES, Once, UnixSeconds};
+use types::{ClientSession, MAX_ITEM_KEY_BYTES, MAX_PAGE_KEYS, Once, Scan, ScanBound, ScanPage, UnixSeconds};
 
-use super::{BadBody, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
+use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
     Arith, Bump, Claim, Commit, Condition, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, ItemView,
     Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Unpin, Want,
@@ -11,7 +11,7 @@ use types::op::{
 
 wire_newtypes!(UnixSeconds, ClientSession);
 
-/// A flush has no key, which is written as one of no bytes; everything else has one. What is done once has its name behind a number
+/// A flush and a scan have no key, which is written as one of no bytes; everything else has one. What is done once has its name behind a number
 /// in the place of an operation's, so that what has none is written as if there were no names.
 impl Wire for Request {
     fn put(&self, out: &mut Writer<'_>) {
@@ -29,8 +29,10 @@ impl Wire for Request {
         let once = if from.skip_if(NAMED) { Some(<Box<Once> as Wire>::take(from)?) } else { None };
         let op = Op::take(from)?;
         match op {
-            Op::Flush(_) if bytes.is_empty() && once.is_none() => Ok(Self { key: None, op, once }),
-            Op::Flush(_) => Err(BadBody::Key),
+            Op::Flush(_) | Op::Scan(_) if bytes.is_empty() && once.is_none() => {
+                Ok(Self { key: None, op, once })
+            }
+            Op::Flush(_) | Op::Scan(_) => Err(BadBody::Key),
             _ if once.is_some() && !op.can_be_done_once() => Err(BadBody::Range),
             op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op, once }),
         }
@@ -52,6 +54,7 @@ wire_enum!(Op {
     6 => Flush { 0: flush },
     7 => Object { 0: object },
     8 => Session {},
+    9 => Scan { 0: scan },
 });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
@@ -79,6 +82,23 @@ impl<T: Wire> Wire for Box<T> {
 
 wire_enum!(Expiry { 0 => Never {}, 1 => At { 0: at } });
 wire_struct!(Flush { namespace, at });
+wire_struct!(Scan { namespace, slot, from, prefix, keys, bytes } if Scan::is_possible);
+wire_struct!(ScanPage { keys, next } if ScanPage::is_possible);
+
+/// Keys of a page.
+impl Entry for Bytes {
+    const MAX_COUNT: u32 = MAX_PAGE_KEYS as u32;
+}
+
+impl Wire for ScanBound {
+    fn put(&self, out: &mut Writer<'_>) {
+        self.number().put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Self::new(u64::take(from)?).ok_or(BadBody::Range)
+    }
+}
 wire_enum!(FlushAt { 0 => Now {}, 1 => At { 0: at } });
 wire_struct!(Get { touch, vivify, recache_below_seconds, value, claim, version, bump });
 wire_enum!(Claim { 0 => Never {}, 1 => IfDue {} });
@@ -105,6 +125,7 @@ wire_enum!(Outcome {
     11 => Begun { 0: object },
     12 => Noted {},
     13 => Session { 0: session },
+    14 => Keys { 0: page },
 });
 wire_enum!(Failure {
     0 => NotANumber {},

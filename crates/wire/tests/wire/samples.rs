@@ -11,9 +11,9 @@ use types::{
     GroupId, GroupView, Holder, Holders, HostId, Incarnation, IndexHash, IndexOp, Layout, LayoutVersion,
     Learner, LossPolicy, MapChanges, Name, NamespaceId, NamespaceLossPolicy, NodeId, NodeInfo, NodeLayout,
     NodeLoad, NodeState, ObjectPolicy, OnFinding, OnLoss, Once, PageRange, Policy, PolicyChange, PoolSlots,
-    Profile, QuotaReport, QuotaUse, RepairSettings, ResultCode, RoleIndex, RoleStatus, Round, RunClass,
-    ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Striped, Term, Time, UnixSeconds,
-    ViewVersion,
+    Profile, QuotaReport, QuotaUse, RepairSettings, ResultCode, RoleIndex, RoleStatus, Round, RunClass, Scan,
+    ScanBound, ScanPage, ScrubProgress, ScrubSettings, Seq, Slot, SlotRange, StopReport, Striped, Term, Time,
+    UnixSeconds, ViewVersion,
 };
 use wire::frame::{LinkHello, LinkMessage, LinkWelcome, Message, Refusal};
 use wire::message::*;
@@ -155,6 +155,7 @@ impl Sample for Request {
     fn sample(from: &mut Gen) -> Self {
         match from.of() {
             Op::Flush(at) => Self::flush(at),
+            Op::Scan(scan) => Self::scan(*scan),
             op if op.can_be_done_once() => {
                 let behind = from.below(1024) as u16;
                 let sequence = u32::from(behind) + 1 + from.below(1 << 20) as u32;
@@ -163,6 +164,21 @@ impl Sample for Request {
             }
             op => Self::on(from.of(), op),
         }
+    }
+}
+
+impl Sample for Scan {
+    fn sample(from: &mut Gen) -> Self {
+        let (keys, prefix) = (1 + from.below(256) as u16, (0..from.below(251)).map(|_| from.of()).collect());
+        let bound = ScanBound::new(from.below(ScanBound::END)).expect("it is below the end");
+        Self { namespace: from.of(), slot: from.of(), from: bound, prefix, keys, bytes: from.of() }
+    }
+}
+
+impl Sample for ScanPage {
+    fn sample(from: &mut Gen) -> Self {
+        let keys = (0..from.below(6)).map(|_| from.of::<Key>().client_bytes()).collect();
+        Self { keys, next: ScanBound::new(from.below(2 * ScanBound::END)) }
     }
 }
 
@@ -576,7 +592,7 @@ choices! {
         6 StillThere { node, reason, way_out } 7 BadCatalog { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
-    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} }
+    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} 9 Scan { 0 } }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
@@ -587,6 +603,7 @@ choices! {
     Outcome {
         0 Hit { 0 } 1 Miss {} 2 Stored { 0 } 3 NotStored {} 4 Exists {} 5 NotFound {} 6 Deleted {} 7 Touched { 0 }
         8 Number { 0, 1 } 9 Flushed {} 10 Failed { 0 } 11 Begun { 0 } 12 Noted {} 13 Session { 0 }
+        14 Keys { 0 }
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}

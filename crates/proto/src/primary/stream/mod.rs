@@ -14,7 +14,7 @@ mod write;
 use bytes::Bytes;
 use store::{Budget, DataStore};
 use types::op::{Failure, Outcome};
-use types::{FastMap, Seq, Time, UnixSeconds, split_key};
+use types::{FastMap, NamespaceId, Seq, Time, UnixSeconds};
 use wire::message::Record;
 
 pub(super) use log::Purpose;
@@ -152,11 +152,15 @@ impl SendStream {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Whether a scheduled flush of whoever has `key` must come before anything else.
+    /// Whether a scheduled flush of this namespace must come before anything else.
     #[inline]
-    pub(super) fn flush_is_due(store: &DataStore, key: &[u8], now: UnixSeconds) -> bool {
+    pub(super) fn flush_is_due(
+        store: &DataStore,
+        namespace: impl FnOnce() -> NamespaceId,
+        now: UnixSeconds,
+    ) -> bool {
         let cohorts = store.replica().cohorts();
-        cohorts.has_scheduled() && cohorts.scheduled(split_key(key).0).is_some_and(|at| at <= now)
+        cohorts.has_scheduled() && cohorts.scheduled(namespace()).is_some_and(|at| at <= now)
     }
 
     /// Answers when record `seq` commits; gives the outcome back if it has.

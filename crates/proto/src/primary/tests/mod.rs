@@ -6,6 +6,7 @@ mod parities;
 mod quotas;
 mod release;
 mod repair;
+mod scans;
 mod sessions;
 
 use std::sync::Arc;

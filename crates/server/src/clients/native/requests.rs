@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use native::{
     Answer, Ask, Capabilities, Code, Content, Frame, GetAsk, Heard, MAX_PIECE_BYTES, MAX_REQUEST_ID, Meta,
-    Reason, Request, StoreAsk, Value, Welcome,
+    Reason, Request, ScanAsk, StoreAsk, Value, Welcome,
 };
 use proto::{Now, Place, Read};
 use types::op::{Get, Key, Op, OpKind, Outcome, Store};
@@ -40,6 +40,7 @@ impl NativeConnection {
                 }
             }
             Heard::Request(id, request) => self.take_request(worker, state, now, id, *request),
+            Heard::Scan(id, ask) => self.scan(worker, state, now, id, *ask),
             Heard::Piece(piece) if self.take_cell(worker, state, &piece) => {}
             Heard::Piece(piece) => {
                 if state.uploads.take_piece(piece.id, &piece.bytes).is_err() {
@@ -84,6 +85,23 @@ impl NativeConnection {
                 self.submit(worker, state, now, (id, place), request);
             }
         }
+    }
+
+    /// Which keys a data role has, if clients of this node may know that.
+    fn scan(&self, worker: &Worker, state: &mut State, now: Now, id: u64, ask: ScanAsk) {
+        if state.silent.is_some() && !state.keep_place() {
+            return;
+        }
+        worker.counters.native_requests.inc();
+        if !worker.shared.config.native_scans {
+            return Answer::Just(Code::ScansOff).put(id, &mut state.output);
+        }
+        if ask.is_late(now.time.since(state.times.read)) {
+            return Answer::Just(Code::Late).put(id, &mut state.output);
+        }
+        let place = worker.host.borrow().locate_scan(&ask.scan);
+        state.expect(worker, now, id, OpKind::Scan, 0, Wants::Code);
+        self.submit(worker, state, now, (id, place), types::op::Request::scan(ask.scan));
     }
 
     /// Answers here and now if that can be, else asks.

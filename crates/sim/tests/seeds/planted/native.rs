@@ -10,7 +10,8 @@ const BUDGET: u64 = 60;
 
 /// What a seed is made of.
 fn options(seed: u64, bug: Bug) -> Options {
-    let mut options = Options::draw_focused(seed, Focus::Native);
+    let focus = if bug == Bug::ScanSkipsWhatMoved { Focus::Scans } else { Focus::Native };
+    let mut options = Options::draw_focused(seed, focus);
     // What a client waits for longest would hide what is rare.
     let is_of_chunks =
         matches!(bug, Bug::AcknowledgementMissing | Bug::CellUnchecked | Bug::CellsOfOtherRows);
@@ -77,4 +78,5 @@ planted! {
     a_commit_without_an_acknowledgement_is_found: AcknowledgementMissing;
     a_cell_that_is_taken_as_it_comes_is_found: CellUnchecked;
     a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
+    a_data_role_that_a_scan_passes_over_is_found: ScanSkipsWhatMoved;
 }

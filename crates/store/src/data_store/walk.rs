@@ -1,0 +1,56 @@
+//! A walk over all items, in the order of the bits of their keys' hashes by which the index has them.
+//!
+//! How far a walk has come is said by these bits alone, which a key never changes: neither the growth of a table, nor where an item lies, nor
+//! another store of the same role make a difference. Between two steps everything may change. An item that is there all the time is
+//! met, for whatever takes its place under its key has the same bits.
+
+use types::{IndexHash, KeyHash, PageRange};
+
+use super::DataStore;
+use super::contents::Contents;
+use super::read::Unread;
+use crate::Item;
+use crate::alloc::Allocator;
+
+/// What a walk comes to next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// All items of keys with these bits, but for those that were flushed: seldom more than one.
+    Items(IndexHash, Vec<Item<'a>>),
+    /// One of those with these bits is not there yet.
+    Absent(IndexHash, PageRange),
+    /// What lies there is damaged: nobody can say whose it is.
+    Corrupt(IndexHash),
+    /// There is nothing more.
+    End,
+}
+
+impl DataStore {
+    /// The first items from `from` on. Looks at those of one hash, and never at more of the index than lies between two entries.
+    #[must_use]
+    pub fn step(&self, from: IndexHash) -> Step<'_> {
+        self.contents.step(self.slots.allocator(), from)
+    }
+}
+
+impl Contents {
+    fn step(&self, slots: &Allocator, from: IndexHash) -> Step<'_> {
+        let Some((hash, _)) = self.replica().index().first_from(from) else { return Step::End };
+        let mut items = Vec::with_capacity(1);
+        for addr in self.replica().index().candidates(hash) {
+            match self.read(slots, addr) {
+                // A damaged key has other bits than those under which the index knows it.
+                Ok(item) if self.bits_of(&item) != hash => return Step::Corrupt(hash),
+                Ok(item) if self.is_present(&item) => items.push(item),
+                Ok(_) => {}
+                Err(Unread::NoItem) => return Step::Corrupt(hash),
+                Err(Unread::Absent(pages)) => return Step::Absent(hash, pages),
+            }
+        }
+        Step::Items(hash, items)
+    }
+
+    fn bits_of(&self, item: &Item<'_>) -> IndexHash {
+        KeyHash::of(self.cluster(), item.key).into()
+    }
+}
