@@ -159,11 +159,15 @@ pub enum Bug {
     SkippedForSilence,
     /// The record that commits an object says nothing of what came of the write.
     CommitUnnamed,
+    /// Fills ask for nothing while clients are at work, and do not begin again.
+    FillsStarve,
+    /// What a fill has asked of a holder that is lost counts as being on its way for ever.
+    WindowKept,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 78] = [
+    pub const ALL: [Self; 80] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -242,5 +246,7 @@ impl Bug {
         Self::LackedUnderOldView,
         Self::SkippedForSilence,
         Self::CommitUnnamed,
+        Self::FillsStarve,
+        Self::WindowKept,
     ];
 }
