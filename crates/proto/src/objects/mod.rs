@@ -91,6 +91,8 @@ pub(crate) struct Objects {
     window: Window,
     /// Whose fill has asked last.
     asked_last: Option<MemberId>,
+    /// Requests of clients that were counted when this was looked at last.
+    requests: u64,
     graphs: Graphs,
     pressure: Pressure,
     scrub: ChunkScrub,
@@ -174,6 +176,17 @@ impl Objects {
         self.touch();
     }
 
+    /// Clients have made so many requests of this host, of whatever kind.
+    pub(crate) fn heed_requests(&mut self, scope: &Scope<'_>, requests: u64) {
+        if std::mem::replace(&mut self.requests, requests) != requests {
+            self.note_client(scope);
+        }
+    }
+
+    fn note_client(&mut self, scope: &Scope<'_>) {
+        self.window.note_client(scope.now.time, &scope.timing(), scope.rules());
+    }
+
     /// A message of `from`; not one for an owner.
     pub(crate) fn handle(
         &mut self,
@@ -183,7 +196,7 @@ impl Objects {
         wanted: &mut Wanted,
     ) {
         if is_of_client(&message) {
-            self.window.note_client(scope.now.time, &scope.timing(), scope.rules());
+            self.note_client(scope);
         }
         self.route(scope, from, message, wanted);
         self.go_on_filling(scope);
@@ -262,8 +275,8 @@ impl Objects {
     /// Lets the holders' fills ask in turn, as far as clients leave room for it and operators want it.
     fn ask_for_cells(&mut self, scope: &mut Scope<'_>) {
         let now = scope.now.time;
-        while let Some(member) = self.next_to_ask()
-            && self.window.is_open(now)
+        while self.window.is_open(now)
+            && let Some(member) = self.next_to_ask()
             && scope.around.pace_mut().allows(now)
         {
             self.asked_last = Some(member);
