@@ -138,8 +138,8 @@ impl ObjectRules {
         if self.0.prevent(Bug::CopyOfOnePart) { before } else { 0 }
     }
 
-    /// However busy clients are, fills go on: their window is never less than this.
-    pub(crate) fn least_window(self, bytes: u64) -> u64 {
+    /// However busy clients are, fills go on: their window is so many bytes then.
+    pub(crate) fn busy_window(self, bytes: u64) -> u64 {
         if self.0.prevent(Bug::FillsStarve) { bytes } else { 0 }
     }
 

@@ -4,7 +4,9 @@
 //! bound, the window, which grows while answers come as soon as they ever did, and shrinks when they wait for more than a little: whatever
 //! they wait for, readers wait for it, too (LEDBAT, RFC 6817: what an answer takes beyond the least that was seen is what it has queued).
 //!
-//! While clients have something to do with chunks here the window is the least, and whenever something comes a pause follows that is as long as it took: of
+//! It is never so narrow that a host that gets little of its processors would stand still.
+//!
+//! While clients have something to do with chunks here the window is a bite, and whenever something comes a pause follows that is as long as it took: of
 //! what there is fills take half at most. They never take less than one bite for each time that one takes and the longest pause:
 //! however busy clients are, in the end all chunks are there.
 
@@ -15,8 +17,9 @@ use types::Time;
 
 use crate::{Rules, Timing};
 
-/// The window is never less, nor more; one bite more than the window goes.
-const LEAST_BYTES: u64 = 128 << 10;
+/// The window while clients are at work, and in what bounds it is while they are not. One bite more than the window goes.
+const BUSY_BYTES: u64 = 128 << 10;
+const LEAST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 8 << 20;
 /// By how much it grows while so much comes as the window is wide.
 const STEP_BYTES: u64 = 64 << 10;
@@ -63,7 +66,7 @@ impl Window {
     pub(in crate::objects) fn note_client(&mut self, now: Time, timing: &Timing, rules: Rules) {
         self.quiet_at = now + timing.hedge_us / QUIET_SHARE;
         // What it will be afterwards is found anew.
-        (self.bytes, self.is_opening) = (rules.objects().least_window(LEAST_BYTES), true);
+        (self.bytes, self.is_opening) = (rules.objects().busy_window(BUSY_BYTES), true);
     }
 
     /// Whether one more bite may be asked for.
@@ -92,8 +95,8 @@ impl Window {
             self.is_opening = false;
             self.bytes = self.bytes.saturating_sub(bytes / 2).max(LEAST_BYTES);
         } else {
-            let more = if self.is_opening { bytes } else { bytes * STEP_BYTES / self.bytes };
-            self.bytes = (self.bytes + more).min(MOST_BYTES);
+            let more = if self.is_opening { bytes } else { bytes * STEP_BYTES / self.bytes.max(1) };
+            self.bytes = (self.bytes + more).clamp(LEAST_BYTES, MOST_BYTES);
         }
     }
 
@@ -237,7 +240,7 @@ mod tests {
         let mut window = Window::default();
         fill(&mut window, Time(1), |_| false, link);
         let busy = fill(&mut window, Time(2_000_000), |_| true, link);
-        assert_eq!(window.bytes(), LEAST_BYTES);
+        assert_eq!(window.bytes(), BUSY_BYTES);
         // A bite takes 0.7 ms, and as long a pause.
         assert!((100_000_000..160_000_000).contains(&busy), "{busy} bytes");
         // Where each takes a tenth of a second, they still come.
@@ -276,6 +279,6 @@ mod tests {
         for second in 3..30 {
             fill(&mut window, Time(second * 1_000_000), |_| false, slow);
         }
-        assert!(window.bytes() > 8 * LEAST_BYTES, "{}", window.bytes());
+        assert!(window.bytes() > 2 * LEAST_BYTES, "{}", window.bytes());
     }
 }
