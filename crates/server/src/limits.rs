@@ -83,6 +83,10 @@ pub(crate) const LINK_OUT_BYTES: usize = 32 << 20;
 pub(crate) const LINK_BULK_BYTES: usize = 32 << 20;
 /// Bytes of chunks that one write of a link takes along: records that come meanwhile wait for no more.
 pub(crate) const LINK_BULK_AT_ONCE: usize = 512 << 10;
+/// The same of cells that no client waits for.
+pub(crate) const LINK_REPAIR_AT_ONCE: usize = 128 << 10;
+/// Bytes of chunks that clients wait for, after which one cell that none waits for goes all the same.
+pub(crate) const LINK_REPAIR_EVERY: usize = 1 << 20;
 /// Unsent bytes of one link beyond which values that were asked for are not put into it any more.
 pub(crate) const LINK_VALUES_BYTES: usize = LINK_OUT_BYTES / 2;
 /// Unsent bytes of one link beyond which its requests wait, and answers' bytes that are made in one go.
@@ -183,6 +187,7 @@ pub(crate) const MIN_MEMORY_BYTES: usize = 16 << 20;
 
 const _: () = assert!(CLIENT_OUT_HIGH_BYTES < BUFFER_FLOOR_BYTES);
 const _: () = assert!(types::op::MAX_VALUE_BYTES < BUFFER_FLOOR_BYTES);
+const _: () = assert!(LINK_REPAIR_AT_ONCE < LINK_BULK_AT_ONCE);
 const _: () = assert!(LINK_PAUSE_BYTES < LINK_VALUES_BYTES && types::op::MAX_VALUE_BYTES < LINK_PAUSE_BYTES);
 const _: () = assert!(ADMIN_DEADLINE.as_nanos() < HTTP_REQUEST.as_nanos());
 const _: () = assert!(ADMIN_BODY_BYTES < wire::frame::MAX_FRAME_BYTES);

@@ -2,28 +2,34 @@
 
 use crate::graph::GraphMessage;
 use crate::message::PeerMessage;
-use crate::object::ObjectMessage;
+use crate::object::{ObjectMessage, is_of_repair};
 
-/// Messages of one lane of a link arrive in their order. Urgent ones may overtake bulky ones.
+/// Messages of one lane of a link arrive in their order, and may overtake those of the lanes behind theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lane {
     /// Records, requests and answers: who waits for them counts time.
     Urgent,
     /// Chunks of long values, and what has to stay in order with these.
     Bulk,
+    /// Cells that no client waits for: of fills and of scrubs.
+    Repair,
 }
 
 impl PeerMessage {
     /// How it goes.
     #[must_use]
     pub fn lane(&self) -> Lane {
-        let is_urgent = match self {
-            Self::Group(_) | Self::Forward(_) | Self::Answer(_) => true,
-            // A gatherer has an answer to each Fetch before it counts on anything, so these need no order.
-            Self::Object(message) => matches!(**message, ObjectMessage::Fetch(_)),
-            Self::Graph(message) => overtakes(message),
-        };
-        if is_urgent { Lane::Urgent } else { Lane::Bulk }
+        match self {
+            Self::Group(_) | Self::Forward(_) | Self::Answer(_) => Lane::Urgent,
+            Self::Graph(message) if overtakes(message) => Lane::Urgent,
+            Self::Graph(_) => Lane::Bulk,
+            Self::Object(message) => match &**message {
+                // A gatherer has an answer to each Fetch before it counts on anything, so these need no order.
+                ObjectMessage::Fetch(_) => Lane::Urgent,
+                ObjectMessage::Cell(cell) if is_of_repair(cell.number) => Lane::Repair,
+                _ => Lane::Bulk,
+            },
+        }
     }
 
     /// Whether it has part of a chunk, which is sent again if it is lost.

@@ -11,6 +11,17 @@ use types::{
 /// Most chunks or objects that one message names.
 pub const MAX_NAMED: usize = 1024;
 
+/// Of the numbers of fills' questions.
+pub const FILL_BIT: u64 = 1 << 63;
+/// Of the numbers of scrubs' questions, which do not have the other one.
+pub const SCRUB_BIT: u64 = 1 << 62;
+
+/// Whether a question with this number is of a fill or a scrub: no client waits for the answer.
+#[must_use]
+pub fn is_of_repair(number: u64) -> bool {
+    number & (FILL_BIT | SCRUB_BIT) != 0
+}
+
 /// What one process sends another about chunks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjectMessage {

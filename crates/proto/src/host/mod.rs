@@ -206,6 +206,7 @@ impl Host {
             self.around.adopt(map);
             // The pace of background work may be another one.
             self.members.primaries_mut().touch_all();
+            self.objects.touch();
         }
         if changes.catalog.is_some() {
             let is_gone = |member: &types::MemberId| map.group(member.group).is_none();

@@ -32,6 +32,7 @@ impl Streams<'_> {
     fn with_objects<T>(&mut self, act: impl FnOnce(&mut Objects, &mut Scope<'_>, &mut Wanted) -> T) -> T {
         let mut wanted = Wanted::default();
         let mut scope = Scope { now: self.now, around: &mut self.host.around, views: &self.host.views };
+        self.host.objects.heed_requests(&scope, self.host.stats.requests());
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
         self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
         self.host.objects.touch();

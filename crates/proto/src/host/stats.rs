@@ -98,6 +98,11 @@ impl HostStats {
         }
     }
 
+    /// Requests of all clients, those of other nodes included.
+    pub(super) fn requests(&self) -> u64 {
+        self.reads + self.stores + self.changes + self.received_forwards
+    }
+
     pub(super) fn with_objects(mut self, objects: ObjectStats, (pages, mismatches): (u64, u64)) -> Self {
         self.scrubbed_pages += pages;
         self.scrub_mismatches += mismatches;

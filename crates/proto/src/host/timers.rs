@@ -78,7 +78,7 @@ impl Host {
             timers.set(Timer::Routes, self.routes.due(timing));
         }
         timers.set(Timer::Dormants, self.members.dormant_due());
-        timers.set(Timer::Objects, self.objects.due(timing));
+        timers.set(Timer::Objects, self.objects.due(timing, self.around.pace()));
         self.timers = timers;
     }
 

@@ -10,17 +10,16 @@ use types::{
 };
 use wire::object::{
     Cell, Checked, Fetch, Free, Keep, KeptObject, List, Listed, ListedChunk, Missing, ObjectMessage, Placed,
-    Put, PutAs, Refusal, Refused,
+    Put, PutAs, Refusal, Refused, is_of_repair,
 };
 
 use super::arriving::{Arriving, ArrivingChunk};
-use super::fill::{Fill, role_of};
+use super::fill::{Came, Fill, Window};
 use super::inquiry::Inquiry;
 use super::names::ObjectStats;
 use super::order::{Made, Order, Purpose};
 use super::pressure::ColdChunk;
 use super::scope::Scope;
-use super::scrub::is_of_scrub;
 use crate::{Impossible, Rules, Timing};
 
 /// Chunks of one Listed.
@@ -153,7 +152,7 @@ impl Holder {
             return scope.send(from, ObjectMessage::Placed(Placed { member, chunk, attempt, since }));
         }
         self.fill.want_soon(ListedChunk { chunk: old, key_hash, geometry, trailer, kept: false });
-        self.fill.go_on(scope, &mut self.chunks);
+        self.fill.go_on(scope);
         self.refuse(scope, from, (chunk, attempt), Refusal::Absent);
     }
 
@@ -219,7 +218,7 @@ impl Holder {
     /// The view is another one: what waited for it is judged.
     pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView) {
         let was_filling = self.fill.is_under_way();
-        self.fill.adopt(scope, view, &mut self.chunks);
+        self.fill.adopt(scope, view);
         if was_filling && !self.fill.is_under_way() && scope.rules().objects().filled_holders_ask() {
             // Others may have been told of something that came here afterwards.
             self.inquiry.ask_anew();
@@ -294,7 +293,7 @@ impl Holder {
         let Fetch { number, member, chunk, first, count } = *fetch;
         let Some(entry) = self.chunks.get(chunk) else { return miss(scope, from, fetch) };
         let built = entry.chunk().clone();
-        if role_of(number).is_none() && !is_of_scrub(number) {
+        if !is_of_repair(number) {
             self.chunks.touch(chunk, scope.now.unix);
         }
         let end = first.saturating_add(count.min(MAX_ROWS)).min(built.rows());
@@ -347,7 +346,7 @@ impl Holder {
         tracing::error!(member = %self.member, %chunk, "a chunk is not what it was");
         self.chunks.remove(chunk);
         self.fill.want(scope, listed);
-        self.fill.go_on(scope, &mut self.chunks);
+        self.fill.go_on(scope);
     }
 
     /// Says which chunks are here. Under an older view than the asker's it would say too little: the asker comes again.
@@ -374,9 +373,9 @@ impl Holder {
     }
 
     /// A link to `peer` is another one: what it was putting it puts again.
-    pub(super) fn link_broken(&mut self, peer: HostId) {
+    pub(super) fn link_broken(&mut self, rules: Rules, peer: HostId) {
         self.arriving.forget(|from, _, _| *from == peer);
-        self.fill.lose_link(peer);
+        self.fill.lose_link(rules, peer);
     }
 
     /// Asks what is due to be asked, and gives up what stands still.
@@ -385,7 +384,7 @@ impl Holder {
         self.arriving.forget(|_, _, moved| now.since(moved) >= still);
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
         if self.fill.due(&scope.timing()) <= now {
-            self.fill.tick(scope, &mut self.chunks);
+            self.fill.tick(scope);
         }
     }
 
@@ -404,7 +403,7 @@ impl Holder {
             let moved = verdicts.moved.iter().find(|moved| moved.object == object);
             self.keep_all_of(rules, object, moved.map_or(&[], |moved| &moved.exceptions));
         }
-        self.fill.hear_verdicts(scope, &mut self.chunks, verdicts);
+        self.fill.hear_verdicts(scope, verdicts);
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
     }
 
@@ -419,16 +418,25 @@ impl Holder {
         ids.into_iter().filter_map(cold).collect()
     }
 
-    /// Something for its fill.
-    pub(super) fn hear_fill(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage) {
+    /// Something for its fill. What has come with it of all that was asked for at once, if it is the last of that.
+    pub(super) fn hear_fill(
+        &mut self,
+        scope: &mut Scope<'_>,
+        from: HostId,
+        message: ObjectMessage,
+    ) -> Option<Came> {
         match message {
-            ObjectMessage::Listed(listed) => self.fill.hear_list(scope, &mut self.chunks, listed),
-            ObjectMessage::Cell(cell) => self.fill.hear_cell(scope, &mut self.chunks, cell),
-            ObjectMessage::Missing(missing) => {
-                self.fill.hear_missing(scope, &mut self.chunks, from, &missing)
-            }
+            ObjectMessage::Cell(cell) => return self.fill.hear_cell(scope, &mut self.chunks, cell),
+            ObjectMessage::Listed(listed) => self.fill.hear_list(scope, &self.chunks, listed),
+            ObjectMessage::Missing(missing) => self.fill.hear_missing(scope, from, &missing),
             _ => {}
         }
+        None
+    }
+
+    /// Lets its fill ask for some cells; bytes of chunks that are made of them, if it has.
+    pub(super) fn ask_for_cells(&mut self, scope: &mut Scope<'_>, window: &Window) -> Option<u64> {
+        self.fill.ask(scope, &self.chunks, window)
     }
 
     /// Chunks that it wants to be made by a graph.

@@ -38,11 +38,12 @@ mod transfers;
 mod upload;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use store::{ChunkPages, QuotaShortage};
 use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
 use wire::graph::GraphMessage;
-use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
+use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused, is_of_repair};
 
 use crate::Timing;
 use crate::pace::Pace;
@@ -50,6 +51,7 @@ use crate::primary::Pending;
 use courier::Courier;
 pub use deposits::NewDeposit;
 use early::Early;
+use fill::{Came, Window};
 pub use gather::NewGather;
 use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
@@ -85,6 +87,12 @@ pub(crate) struct Objects {
     pages: Option<ChunkPages>,
     holders: BTreeMap<MemberId, Holder>,
     early: Early,
+    /// Of the holders' fills.
+    window: Window,
+    /// Whose fill has asked last.
+    asked_last: Option<MemberId>,
+    /// Requests of clients that were counted when this was looked at last.
+    requests: u64,
     graphs: Graphs,
     pressure: Pressure,
     scrub: ChunkScrub,
@@ -140,7 +148,7 @@ impl Objects {
         let is_wanted =
             |purpose: Purpose| self.holders.get(&purpose.member).is_some_and(|it| it.awaits(purpose));
         self.graphs.cancel(scope, &self.holders, |purpose| !is_wanted(purpose));
-        self.go_on_with_graphs(scope);
+        self.go_on_filling(scope);
     }
 
     fn appoint(&mut self, scope: &Scope<'_>, member: MemberId) {
@@ -164,6 +172,17 @@ impl Objects {
         self.touch();
     }
 
+    /// Clients have made so many requests of this host, of whatever kind.
+    pub(crate) fn heed_requests(&mut self, scope: &Scope<'_>, requests: u64) {
+        if std::mem::replace(&mut self.requests, requests) != requests {
+            self.note_client(scope);
+        }
+    }
+
+    fn note_client(&mut self, scope: &Scope<'_>) {
+        self.window.note_client(scope.now.time, &scope.timing(), scope.rules());
+    }
+
     /// A message of `from`; not one for an owner.
     pub(crate) fn handle(
         &mut self,
@@ -172,8 +191,11 @@ impl Objects {
         message: ObjectMessage,
         wanted: &mut Wanted,
     ) {
+        if is_of_client(&message) {
+            self.note_client(scope);
+        }
         self.route(scope, from, message, wanted);
-        self.go_on_with_graphs(scope);
+        self.go_on_filling(scope);
     }
 
     fn route(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage, wanted: &mut Wanted) {
@@ -196,7 +218,9 @@ impl Objects {
         wanted: &mut Wanted,
     ) {
         if let Some(member) = fill_of(&message) {
-            return self.with(member, |holder| holder.hear_fill(scope, from, message));
+            let mut came = None;
+            self.with(member, |holder| came = holder.hear_fill(scope, from, message));
+            return self.note_came(scope, came);
         }
         match message {
             ObjectMessage::Put(put) => self.put(scope, from, put),
@@ -235,7 +259,42 @@ impl Objects {
     /// A message of a coding graph.
     pub(crate) fn handle_graph(&mut self, scope: &mut Scope<'_>, from: HostId, message: GraphMessage) {
         self.graphs.handle(scope, &self.holders, from, message);
+        self.go_on_filling(scope);
+    }
+
+    /// Goes on with what holders lack.
+    fn go_on_filling(&mut self, scope: &mut Scope<'_>) {
         self.go_on_with_graphs(scope);
+        self.ask_for_cells(scope);
+    }
+
+    /// Lets the holders' fills ask in turn, as far as clients leave room for it and operators want it.
+    fn ask_for_cells(&mut self, scope: &mut Scope<'_>) {
+        let now = scope.now.time;
+        while self.window.is_open(now)
+            && let Some(member) = self.next_to_ask()
+            && scope.around.pace_mut().allows(now)
+        {
+            self.asked_last = Some(member);
+            let Some(holder) = self.holders.get_mut(&member) else { return };
+            if let Some(bytes) = holder.ask_for_cells(scope, &self.window) {
+                scope.around.pace_mut().spend(bytes as usize);
+            }
+        }
+    }
+
+    /// The next of those whose fills would ask for cells.
+    fn next_to_ask(&self) -> Option<MemberId> {
+        let after = self.asked_last.map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = self.holders.range((after, Bound::Unbounded));
+        let mut all = behind.chain(&self.holders);
+        all.find(|(_, holder)| holder.fill().wants_cells()).map(|(member, _)| *member)
+    }
+
+    fn note_came(&mut self, scope: &Scope<'_>, came: Option<Came>) {
+        if let Some(came) = came {
+            self.window.note(scope.now.time, came, &scope.timing());
+        }
     }
 
     /// Begins the graphs that somebody here wants, and hands over what has been made by others, until nothing is left.
@@ -367,10 +426,11 @@ impl Objects {
     pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.courier.link_broken(scope.now.time, &scope.timing(), peer);
         self.early.forget(peer);
-        self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
+        let rules = scope.rules();
+        self.holders.values_mut().for_each(|holder| holder.link_broken(rules, peer));
         self.transfers.lose_link(scope, peer, wanted);
         self.graphs.lose_link(scope, &self.holders, peer);
-        self.go_on_with_graphs(scope);
+        self.go_on_filling(scope);
     }
 
     /// Does what is due.
@@ -388,14 +448,14 @@ impl Objects {
         if self.graphs.due() <= now {
             self.graphs.tick(scope, &self.holders);
         }
-        self.go_on_with_graphs(scope);
+        self.go_on_filling(scope);
         self.trim(now);
     }
 
     /// Compares some more chunks with their checksums.
     pub(crate) fn scrub(&mut self, scope: &mut Scope<'_>) {
         self.scrub.go_on(scope, &mut self.holders);
-        self.go_on_with_graphs(scope);
+        self.go_on_filling(scope);
     }
 
     /// When [`Self::scrub`] has something to do.
@@ -433,19 +493,20 @@ impl Objects {
 
     /// When [`Self::tick`] has something to do, or sooner. Most of it is looked for after a [`Self::touch`] alone: whoever serves no
     /// long values now pays nothing for them.
-    pub(crate) fn due(&mut self, timing: &Timing) -> Time {
-        let known = self.due.unwrap_or_else(|| self.find_due(timing));
-        debug_assert!(known <= self.find_due(timing), "nothing is due sooner than is known");
+    pub(crate) fn due(&mut self, timing: &Timing, pace: &Pace) -> Time {
+        let known = self.due.unwrap_or_else(|| self.find_due(timing, pace));
+        debug_assert!(known <= self.find_due(timing, pace), "nothing is due sooner than is known");
         self.due = Some(known);
         // Others who share the budget make pages idle, too.
         let keeps_idle = self.pages.as_ref().is_some_and(ChunkPages::keeps_idle);
         if keeps_idle { known.min(self.trim_at) } else { known }
     }
 
-    fn find_due(&self, timing: &Timing) -> Time {
+    fn find_due(&self, timing: &Timing, pace: &Pace) -> Time {
+        let fills = self.next_to_ask().map(|_| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
-        holders.min(parts).min(self.shares_at.unwrap_or(Time::NEVER))
+        holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
     }
 
     /// Bytes that are held for values on their way, for fills, and for what owners want to be said.
@@ -464,6 +525,7 @@ impl Objects {
     pub(crate) fn check_invariants(&self) {
         self.transfers.check_invariants();
         self.graphs.check_invariants();
+        self.window.check_invariants(self.holders.values().map(|holder| holder.fill().claimed_bytes()).sum());
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -490,9 +552,20 @@ impl Objects {
     pub(crate) fn stats(&self) -> ObjectStats {
         let mut stats =
             ObjectStats { buffer_bytes: self.transfers.memory_bytes() as u64, ..ObjectStats::default() };
+        (stats.fill_window_bytes, stats.fill_asked_bytes) = (self.window.bytes(), self.window.in_flight());
         self.transfers.count(&mut stats);
         self.holders.values().for_each(|holder| holder.count(&mut stats));
         stats
+    }
+}
+
+/// Whether a client waits for what is done about it.
+fn is_of_client(message: &ObjectMessage) -> bool {
+    match message {
+        ObjectMessage::Put(_) | ObjectMessage::PutAs(_) | ObjectMessage::Placed(_) => true,
+        ObjectMessage::Fetch(fetch) => !is_of_repair(fetch.number),
+        ObjectMessage::Cell(cell) => !is_of_repair(cell.number),
+        _ => false,
     }
 }
 

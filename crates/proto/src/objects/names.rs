@@ -114,6 +114,10 @@ pub struct ObjectStats {
     pub arriving_bytes: u64,
     /// Chunks that are known to be lacking, and are being got.
     pub lacking_chunks: u64,
+    /// What fills may have asked for of cells and not got, in bytes.
+    pub fill_window_bytes: u64,
+    /// What they have.
+    pub fill_asked_bytes: u64,
     /// Roles whose chunks are to be got, and find no memory here.
     pub starved_fills: u64,
     /// Chunks of committed objects that nobody has any more.

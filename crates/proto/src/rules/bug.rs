@@ -167,11 +167,15 @@ pub enum Bug {
     ScanWithoutLease,
     /// A stand-in scans what is there, and passes over the rest.
     ScanPassesOverAbsent,
+    /// Fills ask for nothing while clients are at work, and do not begin again.
+    FillsStarve,
+    /// What a fill has asked of a holder that is lost counts as being on its way for ever.
+    WindowKept,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 82] = [
+    pub const ALL: [Self; 84] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -254,5 +258,7 @@ impl Bug {
         Self::ScanByPosition,
         Self::ScanWithoutLease,
         Self::ScanPassesOverAbsent,
+        Self::FillsStarve,
+        Self::WindowKept,
     ];
 }

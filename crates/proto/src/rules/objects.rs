@@ -143,6 +143,16 @@ impl ObjectRules {
         if self.0.prevent(Bug::CopyOfOnePart) { before } else { 0 }
     }
 
+    /// However busy clients are, fills go on: their window is so many bytes then.
+    pub(crate) fn busy_window(self, bytes: u64) -> u64 {
+        if self.0.prevent(Bug::FillsStarve) { bytes } else { 0 }
+    }
+
+    /// What was asked of a holder that is lost is not waited for.
+    pub(crate) fn lost_answers_are_given_back(self) -> bool {
+        self.0.prevent(Bug::WindowKept)
+    }
+
     /// A chunk that a fill brings counted elsewhere before, and no quota keeps it out.
     pub(crate) fn fills_pass_quotas(self) -> bool {
         self.0.prevent(Bug::FillKeptToQuota)

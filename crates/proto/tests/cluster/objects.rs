@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proto::{GatherId, Limits, NewGather, NewUpload, Submitted, Token, UploadId};
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
-use types::{ClusterId, NodeId, NodeLoad, Once};
+use types::{AdminCommand, AdminRequest, ClusterId, NodeId, NodeLoad, Once};
 use wire::message::ToCoordinator;
 
 use super::{Cluster, get, host_id, key_of};
@@ -734,4 +734,37 @@ fn what_a_fill_reads_is_no_warmer_for_it() {
     assert_eq!((cluster.chunk_count(), warm(&cluster)), (all, lost), "those that were made anew");
     assert!(cluster.read(0, "key").unwrap() == value);
     assert!(warm(&cluster) > lost, "what a client reads is");
+}
+
+#[test]
+fn chunks_that_are_got_from_others_keep_to_a_pause_and_a_rate() {
+    let mut cluster = Cluster::with_limits(6, Limits { graph_bytes: 0, ..Limits::default() });
+    let value = noise(9, 4_000_000);
+    cluster.put(0, "key", &value).unwrap();
+    cluster.advance(100);
+    let lacking = |cluster: &Cluster| {
+        cluster.hosts.values().map(|host| host.stats().objects.lacking_chunks).sum::<u64>()
+    };
+    let order = |cluster: &mut Cluster, command| {
+        let request = AdminRequest { expect: None, command };
+        cluster.coordinator.administer(cluster.now, &request).unwrap();
+        cluster.settle();
+    };
+    let limit = |rate| AdminCommand::LimitRepair { bytes_per_second: Some(rate), memory_bytes: None };
+    order(&mut cluster, AdminCommand::PauseRepair);
+    let all = cluster.chunk_count();
+    let has_chunks = |host: &proto::Host| host.chunks().any(|(_, chunks)| chunks.count() > 0);
+    let lost = cluster.hosts.iter().find(|(node, host)| node.0 != 0 && has_chunks(host));
+    let lost = lost.map(|(node, _)| node.0).unwrap();
+    cluster.kill(lost);
+    cluster.advance(6_000);
+    assert!(cluster.chunk_count() < all && lacking(&cluster) > 0, "it waits");
+    assert!(cluster.read(0, "key").unwrap() == value);
+    order(&mut cluster, limit(32 << 10));
+    order(&mut cluster, AdminCommand::ResumeRepair);
+    cluster.advance(1_000);
+    assert!(cluster.chunk_count() < all, "each node gets half a chunk a second");
+    order(&mut cluster, limit(0));
+    cluster.advance(2_000);
+    assert_eq!((cluster.chunk_count(), lacking(&cluster)), (all, 0));
 }

@@ -120,6 +120,9 @@ metrics! {
         gauge gestalt_object_arriving_bytes "Bytes of pages of chunks that are not whole yet." = objects(all, |objects| objects.arriving_bytes);
         gauge gestalt_object_lacking_chunks "Chunks that this node is to hold and has still to get." = objects(all, |objects| objects.lacking_chunks);
         gauge gestalt_object_starved_fills "Roles whose chunks this node is to get, and has no memory for." = objects(all, |objects| objects.starved_fills);
+        gauge gestalt_object_fill_window_bytes "Most bytes of cells that this node's fills ask for at once: what clients leave over."
+            = objects(all, |objects| objects.fill_window_bytes);
+        gauge gestalt_object_fill_asked_bytes "Bytes of cells that they have asked for and not got." = objects(all, |objects| objects.fill_asked_bytes);
         gauge gestalt_object_lost_keys "Keys whose values in chunks are lost, as far as holders and readers have found." = all.iter().map(|worker| worker.lost_keys.len()).sum::<usize>();
         gauge gestalt_object_lost_chunks "Chunks of committed objects that nobody has any more." = objects(all, |objects| objects.lost_chunks);
         gauge gestalt_object_open_ids "Objects that may still be committed by primaries of this node." = objects(all, |objects| objects.open_ids);

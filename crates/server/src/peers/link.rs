@@ -3,8 +3,9 @@
 //! What a pump cycle produces for a link is gathered and written at once. The unsent part has a bound: a peer that
 //! does not read is dropped, and the protocol resumes with the next link. `incoming` is the other side.
 //!
-//! Chunks of long values have a lane of their own: they go when nothing else waits, so that records do not wait for megabytes. Beyond
-//! its bound cells are dropped, which their holder or gatherer notices.
+//! Chunks of long values have a lane of their own: they go when nothing else waits, so that records do not wait for megabytes. Those that
+//! no client waits for go behind these: one now and then, all where no others wait. Beyond its bound cells are dropped, which their holder or
+//! gatherer notices.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use wire::segments::Segments;
 use crate::clients::gate::Gate;
 use crate::limits::{
     FORWARDS_PER_TURN, LINK_BUFFER_KEPT_BYTES, LINK_BULK_AT_ONCE, LINK_BULK_BYTES, LINK_OUT_BYTES,
-    LINK_PAUSE_BYTES, LINK_TURN_BYTES,
+    LINK_PAUSE_BYTES, LINK_REPAIR_AT_ONCE, LINK_REPAIR_EVERY, LINK_TURN_BYTES,
 };
 use crate::peers::guess::Guess;
 use crate::transport::Writer;
@@ -64,6 +65,10 @@ struct Outgoing {
     segments: Segments,
     /// What goes after that.
     bulk: Bulk,
+    /// What goes last.
+    repair: Bulk,
+    /// Bytes of `bulk` that have gone while some of `repair` waited.
+    passed: usize,
     /// Whether the pump knows that there is something to write.
     queued: bool,
 }
@@ -74,12 +79,7 @@ impl Link {
         Rc::new(Self {
             peer,
             socket,
-            out: RefCell::new(Outgoing {
-                encoder,
-                segments: Segments::default(),
-                bulk: Bulk::default(),
-                queued: false,
-            }),
+            out: RefCell::new(Outgoing::new(encoder)),
             end: Cell::new(None),
             waker: WakerCell::default(),
             answer_guess: Guess::default(),
@@ -155,7 +155,7 @@ impl Link {
     pub(super) fn drop_unsent(&self) {
         let mut out = self.out.borrow_mut();
         out.segments = Segments::default();
-        out.bulk = Bulk::default();
+        (out.bulk, out.repair) = Default::default();
     }
 
     /// Why it has to end, if it has.
@@ -222,19 +222,23 @@ pub(crate) enum Pushed {
 }
 
 impl Outgoing {
+    fn new(encoder: Encoder) -> Self {
+        let (bulk, repair) = Default::default();
+        Self { encoder, segments: Segments::default(), bulk, repair, passed: 0, queued: false }
+    }
+
     /// Takes a message in; whether it did.
     fn take(&mut self, message: PeerMessage) -> bool {
         match message.lane() {
             Lane::Urgent => self.encoder.encode_shared(&message, &mut self.segments).is_ok(),
             Lane::Bulk => self.bulk.push(message),
+            Lane::Repair => self.repair.push(message),
         }
     }
 
     /// Bulk follows where little is left to be written; whether there is anything to write.
     fn refill(&mut self) -> bool {
-        while self.segments.len() < LINK_BULK_AT_ONCE
-            && let Some(message) = self.bulk.pop()
-        {
+        while let Some(message) = self.next() {
             // One that fits into no frame is none that a host makes.
             let encoded = self.encoder.encode_shared(&message, &mut self.segments);
             debug_assert!(encoded.is_ok(), "a cell fits into a frame");
@@ -242,12 +246,31 @@ impl Outgoing {
         !self.segments.is_empty()
     }
 
+    /// What goes behind the segments, if little enough of them is left.
+    fn next(&mut self) -> Option<PeerMessage> {
+        let waiting = self.segments.len();
+        let most_before_repair = match self.passed {
+            LINK_REPAIR_EVERY.. => LINK_BULK_AT_ONCE,
+            _ if self.bulk.messages.is_empty() => LINK_REPAIR_AT_ONCE,
+            _ => 0,
+        };
+        if waiting < most_before_repair {
+            self.passed = 0;
+            if let Some(message) = self.repair.pop() {
+                return Some(message);
+            }
+        }
+        let message = if waiting < LINK_BULK_AT_ONCE { self.bulk.pop() } else { None }?;
+        self.passed += message.weight();
+        Some(message)
+    }
+
     fn urgent(&self) -> usize {
         self.segments.len()
     }
 
     fn unsent(&self) -> usize {
-        self.segments.len() + self.bulk.bytes
+        self.segments.len() + self.bulk.bytes + self.repair.bytes
     }
 
     /// Whether more waits than a peer that reads would ever let gather.
@@ -256,7 +279,7 @@ impl Outgoing {
     }
 }
 
-/// Messages of the bulk lane that wait.
+/// Messages of a lane that wait.
 #[derive(Default)]
 struct Bulk {
     messages: VecDeque<PeerMessage>,
@@ -334,16 +357,19 @@ mod tests {
     }
 
     fn cell(row: u32) -> PeerMessage {
+        cell_for(1, row)
+    }
+
+    fn cell_for(number: u64, row: u32) -> PeerMessage {
         let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
         let object = ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
         let cell = Checked::new(vec![0; 64 << 10].into());
         let chunk = ChunkId { object, stripe: 0 };
-        ObjectMessage::Cell(wire::object::Cell { number: 1, member: owner, chunk, row, cell }).into()
+        ObjectMessage::Cell(wire::object::Cell { number, member: owner, chunk, row, cell }).into()
     }
 
     fn outgoing() -> Outgoing {
-        let encoder = Encoder::new(CLUSTER, ME);
-        Outgoing { encoder, segments: Segments::default(), bulk: Bulk::default(), queued: false }
+        Outgoing::new(Encoder::new(CLUSTER, ME))
     }
 
     /// What comes out when a peer reads a little at a time.
@@ -373,6 +399,31 @@ mod tests {
         let cells: Vec<PeerMessage> = read.into_iter().filter(|message| *message != urgent).collect();
         assert_eq!(cells, (0..100).map(cell).collect::<Vec<_>>());
         assert_eq!(out.unsent(), 0);
+    }
+
+    #[test]
+    fn cells_that_no_client_waits_for_let_others_pass_and_do_not_wait_for_ever() {
+        let mut out = outgoing();
+        let ours = |row| cell_for(wire::object::FILL_BIT, row);
+        (0..50).for_each(|row| assert!(out.take(ours(row))));
+        (0..50).for_each(|row| assert!(out.take(cell(row))));
+        let read = read_all(&mut out, None);
+        let cells = read.iter().filter(|message| message.lane() == Lane::Bulk);
+        assert!(cells.eq(&(0..50).map(cell).collect::<Vec<_>>()), "each lane keeps its order");
+        let places: Vec<usize> = (0..100).filter(|place| read[*place].lane() == Lane::Repair).collect();
+        // 50 cells are three times the bytes behind which one goes.
+        let early = places.iter().filter(|place| **place < 50).count();
+        assert!((2..=4).contains(&early), "{places:?}");
+        assert_eq!(places.len(), 50);
+    }
+
+    #[test]
+    fn a_cell_that_a_client_waits_for_passes_those_that_none_waits_for() {
+        let mut out = outgoing();
+        (0..50).for_each(|row| assert!(out.take(cell_for(wire::object::SCRUB_BIT, row))));
+        let read = read_all(&mut out, Some(cell(7)));
+        let place = read.iter().position(|message| *message == cell(7)).unwrap();
+        assert!(place <= LINK_REPAIR_AT_ONCE / (64 << 10) + 1, "{place} cells went before it");
     }
 
     #[test]

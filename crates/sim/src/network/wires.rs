@@ -202,7 +202,7 @@ impl Wires {
 
     // --- parcels ---
 
-    /// Puts a parcel on a wire. In order, whatever the jitter; an urgent message overtakes some of the bulky ones that it would follow,
+    /// Puts a parcel on a wire. In order, whatever the jitter; a message overtakes some of those of later lanes that it would follow,
     /// and a wire that is full takes no cell.
     pub(crate) fn post(&mut self, stage: &mut Stage, wire: usize, parcel: Parcel) {
         if self.full_percent > 0 && parcel.is_cell() && stage.rng.network.percent(self.full_percent) {
@@ -212,13 +212,12 @@ impl Wires {
         let state = &mut self.wires[wire];
         let due = (stage.now() + state.base_us + state.extra_us + jitter).max(state.last_due);
         state.last_due = due;
-        let overtakes = match parcel.lane() {
-            Lane::Urgent if self.jitter_us > 0 => {
-                let bulky =
-                    state.parcels.iter().rev().take_while(|before| before.lane() == Lane::Bulk).count();
-                if bulky == 0 { 0 } else { stage.rng.network.below(bulky as u64 + 1) as usize }
-            }
-            _ => 0,
+        let overtakes = if self.jitter_us > 0 {
+            let lane = parcel.lane();
+            let behind = state.parcels.iter().rev().take_while(|before| before.lane() > lane).count();
+            if behind == 0 { 0 } else { stage.rng.network.below(behind as u64 + 1) as usize }
+        } else {
+            0
         };
         // Whoever is overtaken arrives when the next one would have.
         state.parcels.insert(state.parcels.len() - overtakes, parcel);

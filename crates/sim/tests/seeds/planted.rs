@@ -63,7 +63,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::LastCellGoesAhead
         | Bug::CopyOfOnePart
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
-        Bug::PutBeyondQuota => (Focus::Objects, 60),
+        Bug::PutBeyondQuota | Bug::FillsStarve | Bug::WindowKept => (Focus::Objects, 60),
         Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
         Bug::ScanByPosition | Bug::ScanPassesOverAbsent => (Focus::Scans, 40),
         Bug::ScanWithoutLease => (Focus::Scans, 300),
@@ -286,6 +286,8 @@ planted! {
     a_learner_that_is_not_told_of_cohorts_is_found: CohortsForgotten;
     a_quota_that_is_dealt_out_twice_is_found: QuotaCountedTwice;
     a_chunk_that_is_put_beyond_a_quota_is_found: PutBeyondQuota;
+     fills_that_starve_beside_clients_are_found: FillsStarve;
+     answers_of_the_lost_that_are_waited_for_are_found: WindowKept;
     chunks_of_a_stripe_that_went_elsewhere_and_are_kept_are_found: StrandedKept;
     a_fill_that_takes_such_chunks_for_lost_is_found: StrandedTakenForLost;
     a_stripe_whose_descriptor_does_not_say_where_it_went_is_found: ExceptionUnnamed;

@@ -1,23 +1,29 @@
 //! One chunk that is got: copied from another holder of its role, or made of `k` chunks of other roles, row by row. A whole copy is got
 //! part by part, as long as a chunk of the code each; and a part of it is what there is to copy for other data roles.
 //!
+//! A few rows are asked for at a time, a bite, when the window of this host's fills has room for it (`window`).
+//!
 //! What is made is kept only if its checksum is the one that the writer has named to everybody: a chunk that was made of wrong ones
 //! must not pass for right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::Protection;
-use codec::Coder;
+use codec::{Coder, Plan};
 use smallvec::{SmallVec, smallvec};
 use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
 use types::{CellAt, ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
 use super::bring::bring;
+use super::window::{Came, Claim, Window};
 use crate::Rules;
 use crate::objects::scope::Scope;
+
+/// Bytes of the cells of one bite, unless a row of them is longer.
+const BITE_BYTES: u64 = 256 << 10;
 
 /// Roles, and who holds them.
 type Sources = SmallVec<[(usize, HostId); 8]>;
@@ -34,33 +40,58 @@ pub(super) struct Mend {
     part: Part,
     /// Whom it is made of now: roles, and where.
     sources: Sources,
+    /// How it is made of these; none if it is copied.
+    plan: Option<Plan>,
+    /// Rows of the part that were asked for.
+    asked: u32,
+    /// Those of which something is still to come.
+    bites: VecDeque<Bite>,
+    /// What is still to come.
+    claim: Claim,
     /// Cells of the chunk that are not complete yet, each of one of every source.
     rows: BTreeMap<u32, SmallVec<[Option<Bytes>; 8]>>,
     /// Who does not have it, and whether that was said under this view.
     missing: BTreeMap<(usize, HostId), bool>,
     asked_at: Time,
-    unsolvable: bool,
+    waits_for: Wait,
+}
+
+/// What a chunk waits for before more of it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Nothing but the window.
+    Nothing,
     /// There was no memory for it: it is tried again later.
-    no_room: bool,
+    Room,
+    /// Not everybody has said whether he has it: all are asked again later.
+    Others,
+    /// Everybody has said that it cannot be made: the owner knows whether it has to.
+    Owner,
+}
+
+/// Rows that were asked for at once.
+struct Bite {
+    /// Behind the last of them, within the part.
+    end: u32,
+    asked_at: Time,
+    bytes: u64,
 }
 
 /// Cells of a chunk that are a chunk of the code.
 #[derive(Clone, Copy, Default)]
 struct Part {
-    /// Of which role of the code.
-    role: usize,
     /// Cells of the chunk before it.
     base: u32,
     /// Cells that its source keeps before it; 0 where there are several.
     first: u32,
-    /// Whether the cells of its source are those that are wanted.
-    is_there: bool,
 }
 
-/// How far it is.
-pub(super) enum State {
-    Waiting,
-    Whole,
+/// What came of an attempt to ask for more.
+pub(super) enum Attempt {
+    /// For so many bytes of the chunk.
+    Asked(u64),
+    /// It cannot go on now.
+    Held,
     /// Everybody has answered, and what there is is not enough: the owner is to be asked.
     Unsolvable(Asked),
 }
@@ -72,6 +103,7 @@ impl Mend {
         listed: ListedChunk,
         protection: Arc<Protection>,
         pages: &ChunkPages,
+        window: &Window,
     ) -> Option<Self> {
         let stripe = listed.geometry.stripe(listed.chunk.stripe)?;
         Some(Self {
@@ -82,11 +114,14 @@ impl Mend {
             builder: ChunkBuilder::new(pages, stripe.cell_len, stripe.cells_of(member.role.0)),
             part: Part::default(),
             sources: SmallVec::new(),
+            plan: None,
+            asked: 0,
+            bites: VecDeque::new(),
+            claim: window.claim(),
             rows: BTreeMap::new(),
             missing: BTreeMap::new(),
             asked_at: Time(0),
-            unsolvable: false,
-            no_room: false,
+            waits_for: Wait::Nothing,
             listed,
         })
     }
@@ -109,73 +144,90 @@ impl Mend {
         cells + self.builder.allocated_bytes()
     }
 
-    pub(super) fn asked_at(&self) -> Time {
-        self.asked_at
+    /// When it was asked for, or heard of, last; none if nothing but the window keeps it.
+    pub(super) fn waits_since(&self) -> Option<Time> {
+        let is_waiting = self.waits_for != Wait::Nothing || !self.bites.is_empty();
+        is_waiting.then_some(self.asked_at)
+    }
+
+    /// What it has asked for and not got.
+    pub(super) fn claimed_bytes(&self) -> u64 {
+        self.claim.bytes()
+    }
+
+    /// Whether it would ask for more.
+    pub(super) fn wants_more(&self) -> bool {
+        self.waits_for == Wait::Nothing && self.asked < self.stripe.rows && !self.is_whole()
+    }
+
+    /// Whether all of it is here.
+    pub(super) fn is_whole(&self) -> bool {
+        self.builder.rows_there() == self.builder.rows()
     }
 
     /// Whether there was no memory for it.
     pub(super) fn lacks_room(&self) -> bool {
-        self.no_room
+        self.waits_for == Wait::Room
     }
 
     /// Whether everybody has said that it cannot be made.
     pub(super) fn is_unsolvable(&self) -> bool {
-        self.unsolvable
+        self.waits_for == Wait::Owner
     }
 
     /// Others may have it by now.
-    pub(super) fn reconsider(&mut self) {
+    pub(super) fn reconsider(&mut self, rules: Rules) {
         self.missing.clear();
-        self.begin_anew();
+        self.begin_anew(rules);
     }
 
     /// Whoever was asked has said nothing for long, which is no answer: all are asked anew.
     pub(super) fn ask_again(&mut self, rules: Rules) {
         if !rules.objects().silence_is_lacking() {
-            return self.reconsider();
+            return self.reconsider(rules);
         }
         let next = self.rows.get(&self.builder.rows_there());
         let is_silent = |at: &usize| next.is_none_or(|cells| cells[*at].is_none());
         let silent: Vec<usize> = (0..self.sources.len()).filter(is_silent).collect();
         self.missing.extend(silent.into_iter().map(|at| (self.sources[at], true)));
-        self.begin_anew();
+        self.begin_anew(rules);
     }
 
-    fn begin_anew(&mut self) {
-        self.sources.clear();
-        self.rows.clear();
+    fn begin_anew(&mut self, rules: Rules) {
+        self.end_part(rules);
         let cells = self.stripe.cells_of(self.member.role.0);
         self.builder = ChunkBuilder::new(&self.pages, self.stripe.cell_len, cells);
-        (self.unsolvable, self.no_room) = (false, false);
+        self.waits_for = Wait::Nothing;
     }
 
-    /// Asks whom it has not asked.
-    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, number: u64) -> State {
-        if self.builder.rows_there() == self.builder.rows() {
-            return State::Whole;
-        }
-        if self.no_room || !self.sources.is_empty() {
-            return State::Waiting;
-        }
-        // What there is no room for is not sent for: it is tried again later.
-        self.no_room = self.pages.room() + (self.builder.allocated_bytes() as u64) < self.len_bytes();
-        if self.no_room {
-            self.asked_at = scope.now.time;
-            return State::Waiting;
-        }
-        match self.choose(scope) {
-            Some((part, sources)) => {
-                (self.part, self.sources) = (part, sources);
-                self.asked_at = scope.now.time;
-                self.fetch(scope, number);
-                State::Waiting
+    /// The next part, or the same again, may be made of others.
+    fn end_part(&mut self, rules: Rules) {
+        self.sources.clear();
+        self.rows.clear();
+        self.bites.clear();
+        self.claim.clear(rules);
+        (self.plan, self.asked) = (None, 0);
+    }
+
+    /// Asks for some more rows of it. To be called if it wants more.
+    pub(super) fn ask(&mut self, scope: &mut Scope<'_>, number: u64) -> Attempt {
+        if self.sources.is_empty() {
+            // What there is no room for is not sent for: it is tried again later.
+            if self.pages.room() + (self.builder.allocated_bytes() as u64) < self.len_bytes() {
+                (self.waits_for, self.asked_at) = (Wait::Room, scope.now.time);
+                return Attempt::Held;
             }
-            None => self.judge(scope),
+            match self.choose(scope) {
+                Some((part, sources, plan)) => (self.part, self.sources, self.plan) = (part, sources, plan),
+                None => return self.judge(scope),
+            }
         }
+        self.asked_at = scope.now.time;
+        Attempt::Asked(self.fetch(scope, number))
     }
 
-    /// The next part, and whom it can be made of, by what is known of who has it.
-    fn choose(&self, scope: &Scope<'_>) -> Option<(Part, Sources)> {
+    /// The next part, whom it can be made of by what is known of who has it, and how.
+    fn choose(&self, scope: &Scope<'_>) -> Option<(Part, Sources, Option<Plan>)> {
         let view = scope.view(self.member.group)?;
         let own = usize::from(self.member.role.0);
         let here = scope.here();
@@ -191,7 +243,7 @@ impl Mend {
         let part = stripe.kept_cell(self.member.role.0, base).role;
         let is_copy = stripe.has_copy(self.member.role.0);
         let role = usize::from(if is_copy { scope.rules().objects().part_of_copy(part) } else { part });
-        let one = |first, source| Some((Part { role, base, first, is_there: true }, smallvec![source]));
+        let one = |first, source| Some((Part { base, first }, smallvec![source], None));
         if let Some(same) = of(&own) {
             return one(base, same);
         }
@@ -203,62 +255,73 @@ impl Mend {
         }
         let present: Vec<usize> = all.iter().map(|(role, _)| *role).collect();
         let plan = self.protection.code().plan(&distinct(present), &[role]).ok()?;
-        let part = Part { role, base, first: 0, is_there: false };
-        Some((part, plan.sources().iter().map(of).collect::<Option<_>>()?))
+        let part = Part { base, first: 0 };
+        let sources = plan.sources().iter().map(of).collect::<Option<_>>()?;
+        Some((part, sources, Some(plan)))
     }
 
-    fn fetch(&self, scope: &mut Scope<'_>, number: u64) {
+    /// Asks for the next bite; bytes of the chunk that it is.
+    fn fetch(&mut self, scope: &mut Scope<'_>, number: u64) -> u64 {
+        let row_bytes = u64::from(self.stripe.cell_len) * self.sources.len() as u64;
+        let rows = u32::try_from(BITE_BYTES / row_bytes.max(1)).unwrap_or(u32::MAX).max(1);
+        let count = rows.min(self.stripe.rows - self.asked);
         for (role, host) in &self.sources {
             let member = MemberId { group: self.member.group, role: RoleIndex(*role as u8) };
-            let (chunk, first, count) = (self.listed.chunk, self.part.first, self.stripe.rows);
+            let (chunk, first) = (self.listed.chunk, self.part.first + self.asked);
             scope.send(*host, ObjectMessage::Fetch(Fetch { number, member, chunk, first, count }));
         }
+        self.asked += count;
+        let bytes = row_bytes * u64::from(count);
+        self.claim.add(bytes);
+        self.bites.push_back(Bite { end: self.asked, asked_at: scope.now.time, bytes });
+        u64::from(count) * u64::from(self.stripe.cell_len)
     }
 
     /// It cannot be made: for good only if everybody has said so under this view.
-    fn judge(&mut self, scope: &Scope<'_>) -> State {
-        // The owner was asked already, and cannot say yet: it is asked again when all others have been.
-        if self.unsolvable {
-            return State::Waiting;
-        }
+    fn judge(&mut self, scope: &Scope<'_>) -> Attempt {
         self.asked_at = scope.now.time;
-        self.unsolvable = self.missing.values().all(|counts| *counts);
-        if !self.unsolvable {
-            return State::Waiting;
+        let is_sure = self.missing.values().all(|counts| *counts);
+        self.waits_for = if is_sure { Wait::Owner } else { Wait::Others };
+        if !is_sure {
+            return Attempt::Held;
         }
         let ListedChunk { chunk, key_hash, .. } = self.listed;
-        State::Unsolvable(Asked { object: chunk.object, key_hash })
+        Attempt::Unsolvable(Asked { object: chunk.object, key_hash })
     }
 
-    /// A cell of a source.
-    pub(super) fn take(&mut self, scope: &Scope<'_>, cell: Cell) {
+    /// A cell of a source. What has come with it of all that was asked for at once, if it is the last of that.
+    pub(super) fn take(&mut self, scope: &Scope<'_>, cell: Cell) -> Option<Came> {
         let role = usize::from(cell.member.role.0);
-        let Some(at) = self.sources.iter().position(|(source, _)| *source == role) else { return };
+        let at = self.sources.iter().position(|(source, _)| *source == role)?;
         let Part { base, first, .. } = self.part;
         let row = cell.row.wrapping_sub(first);
         let is_right = cell.chunk == self.listed.chunk
             && cell.cell.bytes.len() == self.stripe.cell_len as usize
-            && row < self.stripe.rows
+            && row < self.asked
             && base + row >= self.builder.rows_there()
             && cell.cell.is_right();
         if !is_right {
-            return;
+            return None;
         }
         self.asked_at = scope.now.time;
         let count = self.sources.len();
         let cells = self.rows.entry(base + row).or_insert_with(|| smallvec![None; count]);
-        cells[at] = Some(cell.cell.bytes);
+        if cells[at].replace(cell.cell.bytes).is_none() {
+            self.claim.subtract(u64::from(self.stripe.cell_len));
+        }
         while let Some(made) = self.next_row(scope.coder()) {
             if self.builder.push(&made).is_err() {
-                self.begin_anew();
-                return self.no_room = true;
+                self.begin_anew(scope.rules());
+                self.waits_for = Wait::Room;
+                return None;
             }
         }
-        if self.builder.rows_there() == base + self.stripe.rows {
-            // The next part may be made of others.
-            self.sources.clear();
-            self.rows.clear();
+        let there = self.builder.rows_there() - base;
+        let bite = self.bites.pop_front_if(|bite| bite.end <= there);
+        if there == self.stripe.rows {
+            self.end_part(scope.rules());
         }
+        bite.map(|bite| Came { took_us: scope.now.time.since(bite.asked_at), bytes: bite.bytes })
     }
 
     /// The next row of the chunk, if all that it is made of has come.
@@ -269,16 +332,11 @@ impl Mend {
             return None;
         }
         let cells: SmallVec<[Bytes; 8]> = self.rows.remove(&row)?.into_iter().flatten().collect();
-        let roles: Vec<usize> = self.sources.iter().map(|(role, _)| *role).collect();
-        if self.part.is_there {
-            return cells.into_iter().next();
-        }
-        let wanted = self.part.role;
-        let plan = self.protection.code().plan(&roles, &[wanted]).ok()?;
-        let of = |role: &usize| roles.iter().position(|known| known == role).map(|at| &cells[at][..]);
-        let sources: SmallVec<[&[u8]; 16]> = plan.sources().iter().filter_map(of).collect();
+        let Some(plan) = &self.plan else { return cells.into_iter().next() };
+        // They are in the plan's order.
+        let sources: SmallVec<[&[u8]; 16]> = cells.iter().map(|cell| &cell[..]).collect();
         let mut made = vec![0; self.stripe.cell_len as usize];
-        coder.reconstruct(&plan, &sources, &mut [&mut made]).ok()?;
+        coder.reconstruct(plan, &sources, &mut [&mut made]).ok()?;
         Some(made.into())
     }
 
@@ -288,15 +346,15 @@ impl Mend {
         let source = (usize::from(missing.member.role.0), from);
         if self.sources.contains(&source) {
             self.missing.insert(source, rules.objects().is_lacking(missing.view, since));
-            self.begin_anew();
+            self.begin_anew(rules);
         }
     }
 
     /// What was asked of `peer` will not come.
-    pub(super) fn lose(&mut self, peer: HostId) {
+    pub(super) fn lose(&mut self, rules: Rules, peer: HostId) {
         if let Some(source) = self.sources.iter().find(|(_, host)| *host == peer).copied() {
             self.missing.insert(source, false);
-            self.begin_anew();
+            self.begin_anew(rules);
         }
     }
 
@@ -346,7 +404,7 @@ mod tests {
         let listed = ListedChunk { chunk, key_hash: KeyHash(1), geometry, trailer, kept: true };
         let protection = Arc::new(Protection::of("rs(2+1)".parse().unwrap()));
         let pages = ChunkPages::new(Budget::new(1 << 20)).unwrap();
-        let mut mend = Mend::new(member(0), listed, protection, &pages).unwrap();
+        let mut mend = Mend::new(member(0), listed, protection, &pages, &Window::default()).unwrap();
         mend.sources = smallvec![(1, host(1)), (2, host(2))];
         mend
     }

@@ -9,21 +9,25 @@
 mod batch;
 mod bring;
 mod mend;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use cluster::Protection;
 use store::ChunkStore;
 use types::{ChunkId, GroupView, HostId, MemberId, ObjectId, ObjectLayout, RoleIndex, Time, ViewVersion};
 use wire::object::{
-    Ask, Asked, Cell, ChunkReport, Harm, List, Listed, ListedChunk, Missing, ObjectMessage, Verdict, Verdicts,
+    Ask, Asked, Cell, ChunkReport, FILL_BIT, Harm, List, Listed, ListedChunk, Missing, ObjectMessage,
+    Verdict, Verdicts,
 };
 
 use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
-use crate::Timing;
+use crate::{Rules, Timing};
 use batch::{Batches, keep_made};
-use mend::{Mend, State};
+use mend::{Attempt, Mend};
+pub(super) use window::{Came, Window};
 
 /// Bytes of chunks that are made at once.
 const MEND_BYTES: u64 = 4 << 20;
@@ -31,8 +35,7 @@ const MEND_BYTES: u64 = 4 << 20;
 const TOLD_AT_ONCE: usize = 256;
 /// While cells come, one that waits behind them is not asked for again before so many times the time after which a silent holder is.
 const PATIENCE: u64 = 8;
-/// Numbers of messages of fills have this bit, and the role of who is filled above the count.
-pub(super) const FILL_BIT: u64 = 1 << 63;
+/// Numbers of messages of fills have the role of who is filled above the count.
 const ROLE_SHIFT: u32 = 55;
 
 /// The role whose fill has sent a message with this number; none if no fill has.
@@ -43,6 +46,8 @@ pub(super) fn role_of(number: u64) -> Option<RoleIndex> {
 /// See the module.
 pub(super) struct Fill {
     member: MemberId,
+    /// How chunks are made of others; none before that is known.
+    protection: Option<Arc<Protection>>,
     /// Since when all chunks are to be got, and how far that is.
     appointment: Option<Appointment>,
     /// Chunks to get.
@@ -83,6 +88,7 @@ impl Fill {
         let batches = Batches::default();
         Self {
             member,
+            protection: None,
             appointment: None,
             todo,
             mends,
@@ -95,7 +101,7 @@ impl Fill {
     }
 
     /// What the view wants of this holder.
-    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView, chunks: &mut ChunkStore) {
+    pub(super) fn adopt(&mut self, scope: &mut Scope<'_>, view: &GroupView) {
         let filling = view.holders_of(self.member.role).filling.filter(|holder| holder.host == scope.here());
         match (filling, &self.appointment) {
             (None, None) => {}
@@ -115,8 +121,8 @@ impl Fill {
                 self.batches.forget();
             }
         }
-        self.mends.values_mut().for_each(Mend::reconsider);
-        self.go_on(scope, chunks);
+        self.mends.values_mut().for_each(|mend| mend.reconsider(scope.rules()));
+        self.go_on(scope);
     }
 
     /// This chunk was here and is no good, or should be here: it is got again.
@@ -172,16 +178,38 @@ impl Fill {
         FILL_BIT | u64::from(self.member.role.0) << ROLE_SHIFT | self.numbers
     }
 
-    /// Goes on as far as it can.
-    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
-        self.go_on_listing(scope);
-        self.begin_mends(scope, chunks);
-        let numbers: Vec<u64> = self.mends.keys().copied().collect();
-        for number in numbers {
-            self.go_on_mending(scope, chunks, number);
+    /// Goes on as far as it can without asking for cells ([`Self::ask`]).
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>) {
+        if self.protection.is_none() {
+            self.protection = scope.protection(self.member.group);
         }
+        self.go_on_listing(scope);
         self.tell_of_lost(scope);
         self.report_if_done(scope);
+    }
+
+    /// Whether it would ask for cells.
+    pub(super) fn wants_cells(&self) -> bool {
+        self.mends.values().any(Mend::wants_more) || self.may_begin_mend()
+    }
+
+    /// Asks for some cells; bytes of chunks that are made of them, if it has.
+    pub(super) fn ask(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore, window: &Window) -> Option<u64> {
+        let begun = self.mends.iter().find(|(_, mend)| mend.wants_more()).map(|(number, _)| *number);
+        let number = begun.or_else(|| self.begin_mend(chunks, window))?;
+        match self.mends.get_mut(&number)?.ask(scope, number) {
+            Attempt::Asked(bytes) => Some(bytes),
+            Attempt::Held => None,
+            Attempt::Unsolvable(asked) => {
+                ask_owner(scope, self.member, asked);
+                None
+            }
+        }
+    }
+
+    /// What it has asked for and not got.
+    pub(super) fn claimed_bytes(&self) -> u64 {
+        self.mends.values().map(Mend::claimed_bytes).sum()
     }
 
     /// Owners are told of what is lost, so that its keys can be named; they answer what has become of it.
@@ -253,7 +281,7 @@ impl Fill {
     }
 
     /// Part of a list.
-    pub(super) fn hear_list(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, listed: Listed) {
+    pub(super) fn hear_list(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore, listed: Listed) {
         let Some(appointment) = &mut self.appointment else { return };
         let Some(listing) = appointment.listing.as_mut().filter(|it| it.number == listed.number) else {
             return;
@@ -282,24 +310,30 @@ impl Fill {
                 view.is_some_and(|view| view.holders.iter().any(|holders| holders.whole.is_some()));
             appointment.listed = is_whole || appointment.sources.is_empty();
         }
-        self.go_on(scope, chunks);
+        self.go_on(scope);
     }
 
-    fn begin_mends(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore) {
-        // Before anything is taken off the list: without it nothing can be got yet.
-        let Some(protection) = scope.protection(self.member.group) else { return };
-        let mut bytes: u64 = self.mends.values().map(Mend::len_bytes).sum();
-        while bytes < MEND_BYTES {
-            let Some(listed) = self.todo.pop_front() else { return };
-            if chunks.get(listed.chunk).is_some() || self.mends.values().any(|it| it.chunk() == listed.chunk)
-            {
+    fn may_begin_mend(&self) -> bool {
+        !self.todo.is_empty()
+            && self.protection.is_some()
+            && self.mends.values().map(Mend::len_bytes).sum::<u64>() < MEND_BYTES
+    }
+
+    fn begin_mend(&mut self, chunks: &ChunkStore, window: &Window) -> Option<u64> {
+        if !self.may_begin_mend() {
+            return None;
+        }
+        loop {
+            let listed = self.todo.pop_front()?;
+            let is_known = self.mends.values().any(|it| it.chunk() == listed.chunk);
+            if is_known || chunks.get(listed.chunk).is_some() {
                 continue;
             }
-            let protection = Arc::clone(&protection);
-            if let Some(mend) = Mend::new(self.member, listed, protection, chunks.pages()) {
-                bytes += mend.len_bytes();
+            let protection = Arc::clone(self.protection.as_ref()?);
+            if let Some(mend) = Mend::new(self.member, listed, protection, chunks.pages(), window) {
                 let number = self.number();
                 self.mends.insert(number, mend);
+                return Some(number);
             }
         }
     }
@@ -323,70 +357,52 @@ impl Fill {
                 self.todo.push_back(listed);
             }
         }
-        self.go_on_listing_or_next(scope, chunks);
+        self.go_on_listing_or_next(scope);
     }
 
-    fn go_on_mending(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, number: u64) {
-        let Some(mend) = self.mends.get_mut(&number) else { return };
-        match mend.go_on(scope, number) {
-            State::Waiting => {}
-            State::Whole => {
-                if let Some(mend) = self.mends.remove(&number) {
-                    mend.keep_in(scope, chunks);
-                }
-            }
-            State::Unsolvable(asked) => ask_owner(scope, self.member, asked),
-        }
-    }
-
-    /// A row of a chunk that is being got.
-    pub(super) fn hear_cell(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, cell: Cell) {
-        let number = cell.number;
-        if let Some(mend) = self.mends.get_mut(&number) {
-            self.moved = scope.now.time;
-            mend.take(scope, cell);
-            self.go_on_mending(scope, chunks, number);
-            if !self.mends.contains_key(&number) {
-                self.go_on_listing_or_next(scope, chunks);
-            }
-        }
-    }
-
-    fn go_on_listing_or_next(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
-        if self.left() == 0 && self.appointment.as_ref().is_some_and(|it| it.listing.is_some()) {
-            self.ask_for_list(scope);
-        }
-        self.go_on(scope, chunks);
-    }
-
-    /// Somebody has not got it.
-    pub(super) fn hear_missing(
+    /// A row of a chunk that is being got. What has come with it of all that was asked for at once, if it is the last of that.
+    pub(super) fn hear_cell(
         &mut self,
         scope: &mut Scope<'_>,
         chunks: &mut ChunkStore,
-        from: HostId,
-        missing: &Missing,
-    ) {
+        cell: Cell,
+    ) -> Option<Came> {
+        let number = cell.number;
+        let mend = self.mends.get_mut(&number)?;
+        self.moved = scope.now.time;
+        let came = mend.take(scope, cell);
+        if mend.is_whole()
+            && let Some(mend) = self.mends.remove(&number)
+        {
+            mend.keep_in(scope, chunks);
+            self.go_on_listing_or_next(scope);
+        }
+        came
+    }
+
+    fn go_on_listing_or_next(&mut self, scope: &mut Scope<'_>) {
+        if self.left() == 0 && self.appointment.as_ref().is_some_and(|it| it.listing.is_some()) {
+            self.ask_for_list(scope);
+        }
+        self.go_on(scope);
+    }
+
+    /// Somebody has not got it.
+    pub(super) fn hear_missing(&mut self, scope: &Scope<'_>, from: HostId, missing: &Missing) {
         let since = self.appointment.as_ref().map_or(ViewVersion(0), |it| it.since);
         if let Some(mend) = self.mends.get_mut(&missing.number) {
             mend.miss(scope.rules(), from, missing, since);
-            self.go_on_mending(scope, chunks, missing.number);
         }
     }
 
     /// An owner has answered: what nobody has need not be here if it is not committed, and is lost if it is.
-    pub(super) fn hear_verdicts(
-        &mut self,
-        scope: &mut Scope<'_>,
-        chunks: &mut ChunkStore,
-        verdicts: &Verdicts,
-    ) {
+    pub(super) fn hear_verdicts(&mut self, scope: &mut Scope<'_>, verdicts: &Verdicts) {
         for (object, verdict) in &verdicts.verdicts {
             if scope.rules().objects().owner_knows(object.term, verdicts.term) {
                 self.conclude(*object, *verdict);
             }
         }
-        self.go_on_listing_or_next(scope, chunks);
+        self.go_on_listing_or_next(scope);
     }
 
     /// These chunks need not be here.
@@ -426,29 +442,30 @@ impl Fill {
 
     /// When [`Self::go_on`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
-        let mends = self.mends.values().map(|mend| late_at(mend.asked_at(), self.moved, timing.retry_us));
+        let waiting = self.mends.values().filter_map(Mend::waits_since);
+        let mends = waiting.map(|since| late_at(since, self.moved, timing.retry_us));
         let listing = self.appointment.as_ref().map(|appointment| match &appointment.listing {
             Some(listing) => listing.at + timing.retry_us,
             None => appointment.reported.map_or(Time(0), |at| at + timing.retry_us),
         });
-        let waits = if self.mends.is_empty() && !self.todo.is_empty() { Some(Time(0)) } else { None };
         let listing = listing.filter(|_| self.left() == 0);
         let tells = (!self.lost.is_empty()).then(|| self.tell_at(timing));
-        mends.chain(listing).chain(waits).chain(tells).min().unwrap_or(Time::NEVER)
+        mends.chain(listing).chain(tells).min().unwrap_or(Time::NEVER)
     }
 
     /// Time has passed.
-    pub(super) fn tick(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore) {
+    pub(super) fn tick(&mut self, scope: &mut Scope<'_>) {
         let (now, retry_us) = (scope.now.time, scope.timing().retry_us);
         let (moved, rules) = (self.moved, scope.rules());
-        let late = |mend: &&mut Mend| late_at(mend.asked_at(), moved, retry_us) <= now;
+        let is_late = |since| late_at(since, moved, retry_us) <= now;
+        let late = |mend: &&mut Mend| mend.waits_since().is_some_and(is_late);
         self.mends.values_mut().filter(late).for_each(|mend| mend.ask_again(rules));
-        self.go_on(scope, chunks);
+        self.go_on(scope);
     }
 
     /// What was asked of `peer` will not come.
-    pub(super) fn lose_link(&mut self, peer: HostId) {
-        self.mends.values_mut().for_each(|mend| mend.lose(peer));
+    pub(super) fn lose_link(&mut self, rules: Rules, peer: HostId) {
+        self.mends.values_mut().for_each(|mend| mend.lose(rules, peer));
         if let Some(appointment) = &mut self.appointment {
             appointment.listing.take_if(|listing| listing.source.1 == peer);
         }

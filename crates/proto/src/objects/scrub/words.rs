@@ -11,15 +11,13 @@ use cluster::Protection;
 use smallvec::SmallVec;
 use store::ChunkEntry;
 use types::{ChunkId, GroupView, HostId, KeyHash, MemberId, RoleIndex, Stripe, Time};
-use wire::object::{Cell, Fetch, Missing, ObjectMessage};
+use wire::object::{Cell, Fetch, Missing, ObjectMessage, SCRUB_BIT};
 
 use crate::Timing;
 use crate::objects::fill::role_of;
 use crate::objects::holder::Holder;
 use crate::objects::scope::Scope;
 
-/// Numbers of questions of scrubs have this bit; those of fills have a higher one.
-const SCRUB_BIT: u64 = 1 << 62;
 /// Bytes of all cells of a window, at least a row of them.
 const WINDOW_BYTES: usize = 1 << 20;
 /// How often a window is asked for before its stripe is left out.
