@@ -208,8 +208,8 @@ impl Host {
             self.members.primaries_mut().touch_all();
         }
         if changes.catalog.is_some() {
-            let is_gone = |member: &types::MemberId| map.group(member.group).is_none();
-            self.objects.dismiss_gone(is_gone);
+            self.streams(now).dismiss_gone();
+            let Some(map) = self.views.map() else { return };
             for reply in self.members.dismiss_gone(&mut self.around, now, map) {
                 self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
             }
@@ -509,5 +509,10 @@ impl Host {
         } else if let Some(primary) = self.members.primaries_mut().get_mut(member) {
             primary.damage(byte, mask);
         }
+    }
+
+    /// Flips the bits of `mask` in a byte of a chunk of the role that is `member` here; false if it has no such byte.
+    pub fn damage_chunk(&mut self, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
+        self.objects.damage(member, chunk, byte, mask)
     }
 }

@@ -91,7 +91,7 @@ impl Holder {
         self.fill.has_got()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "planted-bugs"))]
     pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
         &mut self.chunks
     }

@@ -140,9 +140,7 @@ impl Objects {
             }
         }
         self.transfers.adopt(scope, view, wanted);
-        let is_wanted =
-            |purpose: Purpose| self.holders.get(&purpose.member).is_some_and(|it| it.awaits(purpose));
-        self.graphs.cancel(scope, &self.holders, |purpose| !is_wanted(purpose));
+        self.cancel_moot_orders(scope);
         self.go_on_with_graphs(scope);
     }
 
@@ -162,10 +160,19 @@ impl Objects {
     }
 
     /// Groups are no more, and nor are their chunks.
-    pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
+    pub(crate) fn dismiss_gone(&mut self, scope: &mut Scope<'_>) {
         self.has_got |= self.has_got();
-        self.holders.retain(|member, _| !is_gone(member));
-        self.touch();
+        let is_left = |group| scope.views.map().is_some_and(|map| map.group(group).is_some());
+        self.holders.retain(|member, _| is_left(member.group));
+        self.cancel_moot_orders(scope);
+    }
+
+    /// What no holder here waits for is not made on.
+    fn cancel_moot_orders(&mut self, scope: &mut Scope<'_>) {
+        if scope.rules().moot_orders_end() {
+            let is_moot = |purpose: Purpose| !is_awaited(&self.holders, purpose);
+            self.graphs.cancel(scope, &self.holders, is_moot);
+        }
     }
 
     /// A message of `from`; not one for an owner.
@@ -473,6 +480,8 @@ impl Objects {
     pub(crate) fn check_invariants(&self) {
         self.transfers.check_invariants();
         self.graphs.check_invariants();
+        let moot = self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, *purpose));
+        assert!(moot.is_none(), "chunks are made that nobody here waits for: {moot:?}");
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -503,6 +512,19 @@ impl Objects {
         self.holders.values().for_each(|holder| holder.count(&mut stats));
         stats
     }
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Objects {
+    /// Flips bits of a chunk; false if there is no such byte.
+    pub(crate) fn damage(&mut self, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
+        self.holders.get_mut(&member).is_some_and(|holder| holder.chunks_mut().damage(chunk, byte, mask))
+    }
+}
+
+/// Whether a holder here waits for an order.
+fn is_awaited(holders: &BTreeMap<MemberId, Holder>, purpose: Purpose) -> bool {
+    holders.get(&purpose.member).is_some_and(|holder| holder.awaits(purpose))
 }
 
 /// Whose fill has asked for this, if one has.

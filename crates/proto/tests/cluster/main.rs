@@ -45,6 +45,8 @@ struct Cluster {
     lie: Option<Lie>,
     /// What came of it.
     verdict: Option<Impossible>,
+    /// What happens to slices of graphs on their way.
+    wires: graphs::Wires,
 }
 
 /// What may be chosen of a cluster.
@@ -132,6 +134,7 @@ impl Cluster {
             layout: types::ObjectLayout::Spread,
             lie: None,
             verdict: None,
+            wires: graphs::Wires::default(),
         };
         for node in 0..nodes {
             let config = HostConfig {
@@ -211,7 +214,8 @@ impl Cluster {
                     self.falsify(&mut message);
                     let now = self.clocks(to);
                     if let Some(host) = self.hosts.get_mut(&to) {
-                        host.handle_peer(now, host_id(node.0), message);
+                        let arrives = self.wires.carry(message).into_iter();
+                        arrives.for_each(|message| host.handle_peer(now, host_id(node.0), message));
                     }
                 }
                 Action::Coordinator(message) => self.coordinator.handle(self.now, host_id(node.0), *message),

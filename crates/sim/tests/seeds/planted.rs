@@ -64,7 +64,12 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::CopyOfOnePart
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillKeptToQuota => (Focus::Objects, 60),
-        Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
+        Bug::GraphWithoutRoom
+        | Bug::ReadersRoomTaken
+        | Bug::GraphRunsMix
+        | Bug::GraphKeepsHalf
+        | Bug::GraphCreditsUnbounded
+        | Bug::GraphOutlivesHolder => (Focus::Graphs, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
@@ -151,7 +156,7 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 7] = [
+const DIRECTED: [Bug; 12] = [
     Bug::ScrubOfChecksumsOnly,
     Bug::DeposedOwnerAnswers,
     Bug::FilledOfAnySince,
@@ -159,6 +164,11 @@ const DIRECTED: [Bug; 7] = [
     Bug::LackedUnderOldView,
     Bug::SkippedForSilence,
     Bug::CommitUnnamed,
+    Bug::GraphSliceTwice,
+    Bug::GraphSliceUnchecked,
+    Bug::RottenSourceRead,
+    Bug::GraphOutlivesAsker,
+    Bug::GraphOutlivesDeadline,
 ];
 
 #[test]
@@ -240,6 +250,10 @@ planted! {
     an_owner_that_evicts_what_it_is_told_to_is_found: NamedIsEvicted;
     a_graph_that_there_is_no_memory_for_is_found: GraphWithoutRoom;
     a_repair_that_takes_what_is_kept_for_readers_is_found: ReadersRoomTaken;
+    a_slice_of_an_older_run_that_is_added_is_found: GraphRunsMix;
+    a_chunk_that_is_taken_for_whole_too_early_is_found: GraphKeepsHalf;
+    slices_that_nothing_is_reserved_for_are_found: GraphCreditsUnbounded;
+    chunks_that_are_made_on_under_a_newer_view_are_found: GraphOutlivesHolder;
     a_write_that_is_done_anew_is_found: RetryDoneAnew;
     a_result_that_goes_before_its_client_has_it_is_found: ResultDroppedEarly;
     results_that_are_forgotten_at_a_takeover_are_found: ResultsForgottenAtTakeover;

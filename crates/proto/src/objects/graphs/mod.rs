@@ -29,7 +29,7 @@ use super::holder::Holder;
 use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
 use crate::Impossible;
-use asked::{Asked, Next};
+use asked::{Asked, Next, Verdict};
 use sight::{Seen, Sight};
 use speed::Speed;
 pub use stats::{GraphStats, OrderStats};
@@ -55,6 +55,7 @@ pub(crate) struct Graphs {
     unlinked: BTreeSet<NodeId>,
     seen: RefCell<Seen>,
     orders: [OrderStats; Scheme::ALL.len()],
+    spoilt: u64,
     speed: Speed,
     draws: u64,
 }
@@ -91,7 +92,9 @@ impl Graphs {
         Ok(match message {
             GraphMessage::Start(start) => {
                 is_of(start.run)?;
-                let graph = translate::graph_of(*start).ok_or(Impossible::Graph)?;
+                // Of a group that this host has not heard of yet nobody knows.
+                let roles = scope.protection(start.group).map_or(codec::MAX_ROLES, |it| it.shared_code().n());
+                let graph = translate::graph_of(*start, roles).ok_or(Impossible::Graph)?;
                 if scope.view(graph.group).is_none_or(|view| view.version < graph.view) {
                     scope.want_view(graph.group);
                 }
@@ -141,6 +144,11 @@ impl Graphs {
         }
     }
 
+    /// Those that wait for what is being made.
+    pub(super) fn purposes(&self) -> impl Iterator<Item = Purpose> {
+        self.asked.values().map(Asked::purpose)
+    }
+
     /// Whether more chunks are made for repair.
     pub(super) fn takes_more(&self) -> bool {
         self.asked.len() < MAX_ORDERS
@@ -181,7 +189,9 @@ impl Graphs {
         self.unlinked.insert(peer.node);
         if let Some(executor) = &mut self.executor {
             executor.handle_lost(Place::Node(peer.node));
-            executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
+            if scope.rules().graphs_end_with_their_askers() {
+                executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
+            }
         }
         let now = scope.now.time;
         for number in self.asked.keys().copied().collect::<Vec<_>>() {
@@ -222,15 +232,22 @@ impl Graphs {
     /// What was done and is held.
     pub(super) fn stats(&self) -> GraphStats {
         let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
-        GraphStats { steps, load: self.load(), orders: self.orders }
+        let first_deadline = self.executor.as_ref().and_then(Executor::first_deadline);
+        GraphStats { steps, load: self.load(), orders: self.orders, spoilt: self.spoilt, first_deadline }
     }
 
     /// What has to hold.
     pub(super) fn check_invariants(&self) {
         let load = self.load();
+        let outlives = self.executor.iter().flat_map(Executor::runs).find(|run| self.is_cut_off(*run));
+        assert!(outlives.is_none(), "{outlives:?} goes on though its asker is gone");
         assert!(load.runs > 0 || load.reserved_bytes == 0, "what is reserved is some run's");
         assert!(load.held_bytes <= load.reserved_bytes, "what is held was reserved");
         assert!(self.local.is_empty(), "what this host says to itself it hears at once");
+    }
+
+    fn is_cut_off(&self, run: RunId) -> bool {
+        self.unlinked.contains(&translate::node_of(run))
     }
 
     /// Hands messages of this host to itself over, and does what executor and tasks want, until nothing is left.
@@ -252,7 +269,8 @@ impl Graphs {
             return self.hear_report(scope, from, run, report);
         }
         let executor = self.executor.get_or_insert_with(|| Executor::new(executor_config(scope)));
-        let sight = Sight { views: scope.views, holders, seen: &self.seen, coder: scope.coder() };
+        let (seen, coder, rules) = (&self.seen, scope.coder(), scope.rules());
+        let sight = Sight { views: scope.views, holders, seen, coder, rules };
         executor.handle(now, me, from, message, &sight);
     }
 
@@ -306,7 +324,9 @@ impl Graphs {
                 }
             }
             Command::Complete { run: (run, me), .. } => {
-                let is_kept = self.asked_by(run).is_some_and(|asked| asked.keep(run));
+                let verdict = self.asked_by(run).map_or(Verdict::Moot, |asked| asked.keep(run));
+                self.spoilt += u64::from(verdict == Verdict::Wrong);
+                let is_kept = verdict == Verdict::Right;
                 if let Some(executor) = &mut self.executor {
                     executor.handle_kept(run, me, is_kept);
                 }
