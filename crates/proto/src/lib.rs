@@ -32,7 +32,7 @@ pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Pla
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
-pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, WrongStripe};
+pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, SeenLink, WrongStripe};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

@@ -48,7 +48,7 @@ use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordi
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
-use crate::objects::{GraphStats, Objects};
+use crate::objects::{GraphStats, Objects, SeenLink};
 use crate::outbox::{Context, Outbox, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
@@ -202,6 +202,10 @@ impl Host {
     /// What a change says beside its views.
     fn heed(&mut self, now: Now, changes: &MapChanges) {
         let Some(map) = self.views.map() else { return };
+        if !changes.gone.is_empty() {
+            let is_there = |node| map.nodes.iter().any(|info| info.host.node == node);
+            self.around.meter_mut().retain(is_there);
+        }
         if changes.catalog.is_some() || changes.layout.is_some() {
             self.around.adopt(map);
             // The pace of background work may be another one.
@@ -403,6 +407,18 @@ impl Host {
     #[must_use]
     pub fn graph_stats(&self) -> GraphStats {
         self.objects.graph_stats()
+    }
+
+    /// How fast other nodes are, by what was fetched of them.
+    #[must_use]
+    pub fn seen_links(&self) -> Vec<SeenLink> {
+        self.around.meter().links()
+    }
+
+    /// What planners of graphs here know of the network.
+    #[must_use]
+    pub fn graph_links(&self) -> graph::Links {
+        self.objects.graph_links(self.around.host().node, self.around.meter())
     }
 
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.

@@ -9,6 +9,7 @@
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
+//! | `meter` | how fast other nodes are, by what is fetched of them |
 //! | `graphs` | coding graphs: steps that are here, and what is asked for here |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `scrub` | which chunks were compared with their checksums, and with the others of their stripe |
@@ -29,6 +30,7 @@ mod gather;
 mod graphs;
 mod holder;
 mod inquiry;
+mod meter;
 pub(crate) mod names;
 mod order;
 mod pressure;
@@ -40,7 +42,9 @@ mod upload;
 use std::collections::BTreeMap;
 
 use store::{ChunkPages, QuotaShortage};
-use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use types::{
+    GroupView, HostId, MemberId, NamespaceId, NodeId, RoleIndex, ScrubProgress, ScrubSettings, Time,
+};
 use wire::graph::GraphMessage;
 use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused};
 
@@ -55,6 +59,8 @@ use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
 use holder::Short;
+pub(crate) use meter::Meter;
+pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
@@ -183,6 +189,11 @@ impl Objects {
         message: ObjectMessage,
         wanted: &mut Wanted,
     ) {
+        match &message {
+            ObjectMessage::Cell(cell) => scope.around.meter_mut().came(scope.now.time, from.node, cell),
+            ObjectMessage::Missing(_) => scope.around.meter_mut().forget_question(from.node),
+            _ => {}
+        }
         self.route(scope, from, message, wanted);
         self.go_on_with_graphs(scope);
     }
@@ -376,6 +387,7 @@ impl Objects {
 
     /// A link to `peer` is down, or another one now: what was on its way is lost.
     pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
+        scope.around.meter_mut().forget_question(peer.node);
         self.courier.link_broken(scope.now.time, &scope.timing(), peer);
         self.early.forget(peer);
         self.holders.values_mut().for_each(|holder| holder.link_broken(peer));
@@ -502,6 +514,11 @@ impl Objects {
     /// What coding graphs have done here.
     pub(crate) fn graph_stats(&self) -> GraphStats {
         self.graphs.stats()
+    }
+
+    /// What planners here know of the network.
+    pub(crate) fn graph_links(&self, here: NodeId, meter: &Meter) -> graph::Links {
+        self.graphs.links_of(here, meter)
     }
 
     /// What is here, without what owners know.

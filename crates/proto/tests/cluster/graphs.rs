@@ -164,6 +164,34 @@ fn a_helper_that_dies_is_planned_around() {
     assert!(!cluster.hosts.contains_key(&NodeId(3)));
 }
 
+/// Steps that a slow node has taken part with while others made what was lost; it was read from before, or was not.
+fn steps_of_a_slow_node(is_known: bool) -> u64 {
+    let mut cluster = Cluster::with_graphs(7, "rs(3+2)", by(Scheme::Auto));
+    let values = cluster.put_values();
+    if is_known {
+        cluster.slow = Some(NodeId(4));
+        for _ in 0..6 {
+            for (node, (key, _)) in (0..7).flat_map(|node| values.iter().map(move |value| (node, value))) {
+                assert!(cluster.read(node, key).is_ok());
+            }
+        }
+        cluster.slow = None;
+    }
+    cluster.kill(1);
+    cluster.advance(6_000);
+    assert!(cluster.is_filled());
+    cluster.has_values(&values);
+    let stats = cluster.hosts[&NodeId(4)].graph_stats();
+    // What it makes for itself it has to.
+    stats.steps.of(graph::Primitive::EcSend).started + stats.steps.of(graph::Primitive::RecvEcSend).started
+}
+
+#[test]
+fn a_node_that_is_known_to_be_slow_is_not_asked_while_others_have_what_is_needed() {
+    assert!(steps_of_a_slow_node(false) > 0);
+    assert_eq!(steps_of_a_slow_node(true), 0);
+}
+
 /// Chunks of a lost node are made over bad wires, or of a rotten one: all is right in the end. Runs that made something wrong.
 fn spoilt(rules: Rules, scheme: Scheme, hurt: fn(&mut Cluster)) -> u64 {
     let setup = Setup { graphs: by(scheme), rules, ..Setup::default() };

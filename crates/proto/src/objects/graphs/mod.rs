@@ -26,6 +26,7 @@ use wire::graph::{self as sent, GraphMessage, Seat, Seats};
 use wire::object::Checked;
 
 use super::holder::Holder;
+use super::meter::Meter;
 use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
 use crate::Impossible;
@@ -134,7 +135,8 @@ impl Graphs {
     pub(super) fn begin(&mut self, scope: &mut Scope<'_>, holders: &Holders, order: Order) {
         self.numbers += 1;
         let number = self.numbers;
-        match Asked::new(scope, &self.unlinked, self.speed.links(scope.here().node), number, order) {
+        let links = self.links(scope);
+        match Asked::new(scope, &self.unlinked, links, number, order) {
             Ok(asked) => {
                 self.asked.insert(number, asked);
                 self.drain(scope, number);
@@ -147,6 +149,16 @@ impl Graphs {
     /// Those that wait for what is being made.
     pub(super) fn purposes(&self) -> impl Iterator<Item = Purpose> {
         self.asked.values().map(Asked::purpose)
+    }
+
+    /// What planners here know of the network.
+    pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
+        self.links_of(scope.here().node, scope.around.meter())
+    }
+
+    /// The same for who looks from outside.
+    pub(super) fn links_of(&self, here: NodeId, meter: &Meter) -> graph::Links {
+        self.speed.links(here, meter.slow())
     }
 
     /// Whether more chunks are made for repair.
