@@ -48,7 +48,7 @@ use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordi
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
-use crate::objects::{GraphStats, Objects, SeenLink};
+use crate::objects::{GraphStats, Objects};
 use crate::outbox::{Context, Outbox, ReplyTo};
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
@@ -409,18 +409,6 @@ impl Host {
         self.objects.graph_stats()
     }
 
-    /// How fast other nodes are, by what was fetched of them.
-    #[must_use]
-    pub fn seen_links(&self) -> Vec<SeenLink> {
-        self.around.meter().links()
-    }
-
-    /// What planners of graphs here know of the network.
-    #[must_use]
-    pub fn graph_links(&self) -> graph::Links {
-        self.objects.graph_links(self.around.host().node, self.around.meter())
-    }
-
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
     #[must_use]
     pub fn memory(&self) -> HostMemory {
@@ -525,10 +513,5 @@ impl Host {
         } else if let Some(primary) = self.members.primaries_mut().get_mut(member) {
             primary.damage(byte, mask);
         }
-    }
-
-    /// Flips the bits of `mask` in a byte of a chunk of the role that is `member` here; false if it has no such byte.
-    pub fn damage_chunk(&mut self, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
-        self.objects.damage(member, chunk, byte, mask)
     }
 }

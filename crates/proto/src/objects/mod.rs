@@ -175,7 +175,7 @@ impl Objects {
 
     /// What no holder here waits for is not made on.
     fn cancel_moot_orders(&mut self, scope: &mut Scope<'_>) {
-        if scope.rules().moot_orders_end() {
+        if scope.rules().graphs().moot_orders_end() {
             let is_moot = |purpose: Purpose| !is_awaited(&self.holders, purpose);
             self.graphs.cancel(scope, &self.holders, is_moot);
         }

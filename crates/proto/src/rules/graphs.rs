@@ -14,25 +14,36 @@ const OF_EXECUTORS: [(Bug, graph::Bug); 8] = [
     (Bug::GraphOutlivesDeadline, graph::Bug::DeadlineIgnored),
 ];
 
+/// See the module.
+#[derive(Clone, Copy)]
+pub(crate) struct GraphRules(Rules);
+
 impl Rules {
+    /// Those of coding graphs.
+    pub(crate) fn graphs(self) -> GraphRules {
+        GraphRules(self)
+    }
+}
+
+impl GraphRules {
     /// Which rules of executors and askers hold.
-    pub(crate) fn graphs(self) -> graph::Rules {
-        let left_out = OF_EXECUTORS.iter().find(|(bug, _)| !self.prevent(*bug));
+    pub(crate) fn of_executors(self) -> graph::Rules {
+        let left_out = OF_EXECUTORS.iter().find(|(bug, _)| !self.0.prevent(*bug));
         left_out.map_or_else(graph::Rules::all, |(_, bug)| graph::Rules::without(*bug))
     }
 
     /// A graph ends here when its asker is gone.
-    pub(crate) fn graphs_end_with_their_askers(self) -> bool {
-        self.prevent(Bug::GraphOutlivesAsker)
+    pub(crate) fn runs_end_with_their_askers(self) -> bool {
+        self.0.prevent(Bug::GraphOutlivesAsker)
     }
 
     /// What nobody here waits for under a newer view is not made on.
     pub(crate) fn moot_orders_end(self) -> bool {
-        self.prevent(Bug::GraphOutlivesHolder)
+        self.0.prevent(Bug::GraphOutlivesHolder)
     }
 
     /// Cells are compared with their checksums before a step reads them.
     pub(crate) fn sources_are_verified(self) -> bool {
-        self.prevent(Bug::RottenSourceRead)
+        self.0.prevent(Bug::RottenSourceRead)
     }
 }

@@ -192,8 +192,11 @@ fn a_node_that_is_known_to_be_slow_is_not_asked_while_others_have_what_is_needed
     assert_eq!(steps_of_a_slow_node(true), 0);
 }
 
+/// What is done to a cluster before a node dies.
+type Hurt = fn(&mut Cluster);
+
 /// Chunks of a lost node are made over bad wires, or of a rotten one: all is right in the end. Runs that made something wrong.
-fn spoilt(rules: Rules, scheme: Scheme, hurt: fn(&mut Cluster)) -> u64 {
+fn spoilt(rules: Rules, scheme: Scheme, hurt: Hurt) -> u64 {
     let setup = Setup { graphs: by(scheme), rules, ..Setup::default() };
     let mut cluster = Cluster::of(7, "rs(3+2)", &setup);
     let values = cluster.put_values();
@@ -281,7 +284,7 @@ mod without_a_rule {
             });
             let chunk: Vec<(MemberId, types::ChunkId)> = chunks.collect();
             let (member, id) = chunk[usize::from(node.0) % chunk.len()];
-            assert!(member.role < RoleIndex(5) && host.damage_chunk(member, id, 17, 4));
+            assert!(member.role < RoleIndex(5) && proto::damage_chunk(host, member, id, 17, 4));
         }
     }
 
@@ -299,7 +302,7 @@ mod without_a_rule {
 
     #[test]
     fn wrong_bytes_are_made_and_found_out_by_their_checksum_alone() {
-        let harms: [(Bug, fn(&mut Cluster)); 3] = [
+        let harms: [(Bug, Hurt); 3] = [
             (Bug::GraphSliceTwice, repeat_slices),
             (Bug::GraphSliceUnchecked, damage_slices),
             (Bug::RottenSourceRead, rot),

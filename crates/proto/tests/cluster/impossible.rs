@@ -336,6 +336,8 @@ mod graphs {
 
     use super::*;
 
+    type Spoil = fn(&mut Start);
+
     fn run_of(asker: HostId) -> Run {
         Run { asker: Asker::of(asker), number: 1 }
     }
@@ -385,7 +387,7 @@ mod graphs {
 
     #[test]
     fn graphs_that_are_none_cost_the_link() {
-        let spoils: [(&str, fn(&mut Start)); 20] = [
+        let spoils: [(&str, Spoil); 20] = [
             ("somebody else's", |it| it.run.asker = Asker(it.run.asker.0 ^ 1)),
             ("a cycle", |it| it.edges[0] = Edge { from: 1, to: 0 }),
             ("an edge to itself", |it| it.edges[0].to = 0),

@@ -70,7 +70,7 @@ impl Asked {
             deadline_us: timing.object_deadline_us,
             // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
             least_patience_us: timing.request_deadline_us,
-            rules: scope.rules().graphs(),
+            rules: scope.rules().graphs().of_executors(),
         };
         let mut sources = sources_of(view, &order.wanted, here.node);
         sources.retain(|source| !unlinked.contains(&source.node));

@@ -201,7 +201,7 @@ impl Graphs {
         self.unlinked.insert(peer.node);
         if let Some(executor) = &mut self.executor {
             executor.handle_lost(Place::Node(peer.node));
-            if scope.rules().graphs_end_with_their_askers() {
+            if scope.rules().graphs().runs_end_with_their_askers() {
                 executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
             }
         }
@@ -430,6 +430,6 @@ fn executor_config(scope: &Scope<'_>) -> ExecutorConfig {
     ExecutorConfig {
         memory_bytes: limits.graph_bytes,
         reader_reserve_bytes: limits.graph_reader_bytes,
-        rules: scope.rules().graphs(),
+        rules: scope.rules().graphs().of_executors(),
     }
 }

@@ -78,7 +78,7 @@ impl Surroundings for Sight<'_> {
         let cell = (member, chunk, offset / there.cell_len());
         let mut seen = self.seen.borrow_mut();
         if !seen.right.contains(&cell) {
-            if self.rules.sources_are_verified() && !there.verify(cell.2) {
+            if self.rules.graphs().sources_are_verified() && !there.verify(cell.2) {
                 seen.rotten.push((member, chunk));
                 return Err(Unreadable::Rotten);
             }
