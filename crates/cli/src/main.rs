@@ -110,7 +110,7 @@ fn dispatch(command: Command) -> Result<(), Exit> {
         Command::Kv(args) => on_runtime(kv::run(&args)),
         Command::Bench(args) => bench::run(&args),
         Command::Codec(args) => codec::run(&args),
-        Command::Graph(args) => graph::run(&args),
+        Command::Graph(args) => on_runtime(graph::run(&args)),
     }
 }
 

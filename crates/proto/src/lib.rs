@@ -27,12 +27,16 @@ pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };
 pub use entrance::{End, Entrance, Verdict};
-pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys, wrong_keys, wrong_stripes};
+#[cfg(feature = "planted-bugs")]
+pub use host::inspect::damage_chunk;
+pub use host::inspect::{
+    NamespaceUse, RoleBytes, graph_links, lost_keys, seen_links, wrong_keys, wrong_stripes,
+};
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
-pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, WrongStripe};
+pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, SeenLink, WrongStripe};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

@@ -1,6 +1,7 @@
 //! Messages of coding graphs (docs/graphs.md has the table: name, from, to, content), as plain data.
 //!
-//! Nothing of a graph that arrives is believed: whoever runs it checks it first. Here are only the bounds of its lists.
+//! Nothing of a graph that arrives is believed: whoever runs it checks it first. Here are the bounds of its lists, and of the numbers of
+//! messages that name a part of it.
 
 use bytes::Bytes;
 use types::{ChunkId, GroupId, HostId, NodeId, RoleIndex, ViewVersion};
@@ -15,6 +16,11 @@ pub const MAX_EDGES: usize = 1 << 14;
 pub const MAX_DEGREE: usize = 256;
 /// Most chunks that a graph runs over.
 pub const MAX_PARTS: usize = 1024;
+
+/// Most slices of an edge: those of the longest strand, as short as slices are.
+pub const MAX_SLICES: u32 = 1 << 16;
+/// Longest slice.
+pub const MAX_SLICE_BYTES: usize = 1 << 20;
 
 /// What one process sends another about a graph.
 #[derive(Clone, Debug, PartialEq)]

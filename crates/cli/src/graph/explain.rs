@@ -26,6 +26,9 @@ pub struct ExplainArgs {
     output: Format,
 }
 
+/// Nodes with values of their own that are listed; JSON has all.
+const MAX_NODES: usize = 20;
+
 #[derive(Serialize)]
 struct Report<'a> {
     what: String,
@@ -121,6 +124,14 @@ fn text(report: &Report<'_>) -> String {
         links.touch_bytes_per_s / 1e9,
         links.slice_us
     ));
+    for (node, end) in links.nodes.iter().take(MAX_NODES) {
+        text.push_str(&format!(
+            "node-{node}: up {:.2} Gbit/s, down {:.2} Gbit/s, {} us one way\n",
+            end.up_bytes_per_s / 125e6,
+            end.down_bytes_per_s / 125e6,
+            2.0 * end.latency_us
+        ));
+    }
     let mut table = Table::new(&[
         "scheme",
         "time",

@@ -69,9 +69,31 @@ fn a_long_value_comes_back_with_a_node_less() {
     let grown = (peak(&cluster, 0) - before) >> 20;
     println!("the node of the client has grown by {grown} MiB for a value of {} MiB", LEN >> 20);
     assert!(grown < 48, "a node keeps a third of a value, and never all of it");
+    is_probed(&cluster);
     cluster.kill_nodes(&[2]);
     eventually("read without node 2", || get(&cluster, 0, "long") == expected);
     assert!(get(&cluster, 1, "long") == expected);
+}
+
+/// Nodes 0 and 3 have fetched cells of others, and know how long that took; `graph explain` takes what is known.
+fn is_probed(cluster: &LocalCluster) {
+    let (code, probe) = json(cluster, &["graph", "probe"]);
+    let nodes = probe["nodes"].as_array().expect("nodes");
+    assert_eq!((code, nodes.len(), probe["silent"].as_array().map(Vec::len)), (0, 5, Some(0)), "{probe}");
+    for node in nodes.iter().filter(|node| node["node"] == 0 || node["node"] == 3) {
+        let seen = node["seen"].as_array().expect("links");
+        assert!(seen.len() >= 2 && node["products_per_s"].as_f64() > Some(0.0), "{node}");
+        assert!(seen.iter().all(|link| link["usual_us"].as_f64() > Some(0.0)), "{node}");
+    }
+    let (code, text, _) = run(cluster, &["graph", "probe"]);
+    assert!(code == 0 && text.contains("64 KiB") && text.contains("node-3"), "{text}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("links.json");
+    std::fs::write(&path, probe["links"].to_string()).expect("it is written");
+    let path = path.to_str().expect("a path");
+    let (status, out, error) =
+        cluster.gestalt(&["graph", "explain", "--links", path]).expect("the binary runs");
+    assert!(status.success() && out.contains("chosen: "), "{out}{error}");
 }
 
 /// Whether the ranges of a place are all of a value, each on a node, and the first one has so many bytes, or some times as many.

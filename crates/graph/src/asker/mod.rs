@@ -174,7 +174,8 @@ impl Task {
         draw: u64,
         links: &Links,
     ) {
-        if self.attempt.as_ref().is_none_or(|attempt| attempt.run() != run) {
+        // Who takes no part in it has nothing to say of it.
+        if self.attempt.as_ref().is_none_or(|attempt| attempt.run() != run || !attempt.has(from)) {
             return;
         }
         match report {

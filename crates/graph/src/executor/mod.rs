@@ -136,6 +136,17 @@ impl Executor {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
 
+    /// What runs here.
+    pub fn runs(&self) -> impl Iterator<Item = RunId> {
+        self.runs.keys().map(|key| key.0)
+    }
+
+    /// When the first of the runs here has to have ended.
+    #[must_use]
+    pub fn first_deadline(&self) -> Option<Time> {
+        self.runs.values().map(Run::deadline).min()
+    }
+
     /// What has to be done next.
     pub fn poll_command(&mut self) -> Option<Command> {
         self.commands.iter_mut().find_map(VecDeque::pop_front)

@@ -53,6 +53,12 @@ impl Fit {
         Some((alpha, (self.us - alpha * self.bytes) / self.weight))
     }
 
+    /// Bytes and microseconds of a sample in the mean; none before there is one.
+    #[must_use]
+    pub fn mean(&self) -> Option<(f64, f64)> {
+        (self.weight > 0.0).then(|| (self.bytes / self.weight, self.us / self.weight))
+    }
+
     /// Bytes a second, if longer transfers took longer.
     #[must_use]
     pub fn bytes_per_s(&self) -> Option<f64> {
@@ -98,5 +104,6 @@ mod tests {
         let mut fit = Fit::of_all();
         (0..5).for_each(|_| fit.add(4096.0, 70.0));
         assert_eq!((fit.line(), Fit::of_all().line()), (None, None));
+        assert_eq!((fit.mean(), Fit::of_all().mean()), (Some((4096.0, 70.0)), None));
     }
 }

@@ -1,9 +1,9 @@
 //! Decoding and repair: what can be read is copied, what is lost is laid out by a scheme.
 
-use super::build::Builder;
-use super::helpers::{Recipe, recipe};
+use super::build::{Builder, Hop};
+use super::helpers::{best_source, recipe};
 use super::{Question, Scheme, Shape, Unplannable, Wanted, chain, ppr, star, tri};
-use crate::graph::Span;
+use crate::graph::{Place, Span};
 
 /// The graph of `scheme`.
 pub(super) fn shape(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
@@ -16,8 +16,7 @@ pub(super) fn shape(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Un
     let is_copied = |wanted: &Wanted| can_be_read(wanted) && !(is_star && Some(wanted.to) == hub);
     let (copied, computed): (Vec<Wanted>, Vec<Wanted>) = question.wanted.iter().partition(|w| is_copied(w));
     for wanted in &copied {
-        let recipe = recipe(question, &[*wanted], scheme)?;
-        copy(&mut builder, &recipe, span);
+        copy(&mut builder, question, *wanted, span);
     }
     if let Some(hub) = hub {
         let recipe = recipe(question, &computed, scheme)?;
@@ -31,11 +30,12 @@ pub(super) fn shape(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Un
     Shape::new(scheme, builder.done(), question.links, &question.aim, question.execution)
 }
 
-/// One chunk as it is.
-fn copy(builder: &mut Builder, recipe: &Recipe, span: Span) {
-    for (hop, wanted) in recipe.hops.iter().zip(&recipe.wanted) {
-        for edge in builder.send(hop, span) {
-            builder.keep(wanted.to, span, edge, wanted.role);
-        }
+/// One chunk as it is, from the best of those that have it: what it could be computed of is not asked.
+fn copy(builder: &mut Builder, question: &Question<'_>, wanted: Wanted, span: Span) {
+    let Some(source) = best_source(question, wanted) else { return };
+    let (place, roles) = (Place::Node(source.node), vec![wanted.role]);
+    let hop = Hop { place, roles, columns: vec![vec![1]] };
+    for edge in builder.send(&hop, span) {
+        builder.keep(wanted.to, span, edge, wanted.role);
     }
 }

@@ -44,6 +44,11 @@ pub(super) fn recipe(
     Ok(Recipe { hops: hops(&plan, &ranked), wanted: wanted.to_vec() })
 }
 
+/// The best of those that have a chunk that can be read.
+pub(super) fn best_source(question: &Question<'_>, wanted: Wanted) -> Option<Source> {
+    rank(question, &[wanted]).sources.into_iter().find(|source| source.role == wanted.role)
+}
+
 /// Every parity is made of every data role: any `k` chunks are as good as any others.
 fn is_dense(code: &Code) -> bool {
     (0..code.m()).all(|parity| !code.row(parity).contains(&0))

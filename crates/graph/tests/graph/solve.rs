@@ -131,6 +131,22 @@ fn every_planner_solves_every_pattern_of_codes_that_clusters_use() {
     }
 }
 
+/// A role that moves from one node to another: its chunk is there as it is, whatever else it could be made of.
+#[test]
+fn what_can_be_read_elsewhere_is_copied_from_there() {
+    for code in [Code::rs(4, 2).unwrap(), Code::lrc(4, 2, 1).unwrap(), Code::lrc(6, 2, 2).unwrap()] {
+        let (sources, links) = (sources(&code, &[]), Links::default());
+        for (index, scheme) in (0..code.n()).flat_map(|index| Scheme::ALL.map(|scheme| (index, scheme))) {
+            let wanted = [Wanted { role: role(index), to: at(40) }];
+            let shape = plan(&question(&code, &sources, &wanted, LEN, &links), scheme).unwrap();
+            let about = format!("{index} by {scheme}");
+            assert_solves(&code, &wanted, &shape, LEN, &about);
+            let moved = shape.bytes_per_link();
+            assert_eq!(moved.into_iter().collect::<Vec<_>>(), [((at(index), at(40)), LEN.into())], "{about}");
+        }
+    }
+}
+
 #[test]
 fn every_planner_solves_every_pattern_of_local_codes() {
     for (k, l, r, stride) in

@@ -183,3 +183,21 @@ pub fn wrong_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
 fn harmed_keys(host: &Host) -> impl Iterator<Item = &LostKey> {
     host.members.primaries().all().values().flat_map(primary::harmed_keys)
 }
+
+/// Flips the bits of `mask` in a byte of a chunk of the role that is `member` at a host; false if it has no such byte.
+#[cfg(feature = "planted-bugs")]
+pub fn damage_chunk(host: &mut Host, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
+    host.objects.damage(member, chunk, byte, mask)
+}
+
+/// How fast other nodes are to a host, by what it has fetched of them.
+#[must_use]
+pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
+    host.around.meter().links()
+}
+
+/// What planners of graphs at a host know of the network.
+#[must_use]
+pub fn graph_links(host: &Host) -> graph::Links {
+    host.objects.graph_links(host.around.host().node, host.around.meter())
+}

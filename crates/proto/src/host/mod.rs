@@ -202,6 +202,10 @@ impl Host {
     /// What a change says beside its views.
     fn heed(&mut self, now: Now, changes: &MapChanges) {
         let Some(map) = self.views.map() else { return };
+        if !changes.gone.is_empty() {
+            let is_there = |node| map.nodes.iter().any(|info| info.host.node == node);
+            self.around.meter_mut().retain(is_there);
+        }
         if changes.catalog.is_some() || changes.layout.is_some() {
             self.around.adopt(map);
             // The pace of background work may be another one.
@@ -209,8 +213,8 @@ impl Host {
             self.objects.touch();
         }
         if changes.catalog.is_some() {
-            let is_gone = |member: &types::MemberId| map.group(member.group).is_none();
-            self.objects.dismiss_gone(is_gone);
+            self.streams(now).dismiss_gone();
+            let Some(map) = self.views.map() else { return };
             for reply in self.members.dismiss_gone(&mut self.around, now, map) {
                 self.around.out().reply(reply, Outcome::Failed(Failure::NoNamespace));
             }

@@ -245,6 +245,11 @@ impl Streams<'_> {
         self.with_objects(|objects, scope, wanted| objects.transfers().hear_view(scope, group, wanted));
     }
 
+    /// Groups are no more, and nor are their chunks.
+    pub(super) fn dismiss_gone(&mut self) {
+        self.with_objects(|objects, scope, _| objects.dismiss_gone(scope));
+    }
+
     pub(super) fn link_up(&mut self, peer: HostId) {
         self.with_objects(|objects, scope, wanted| objects.link_up(scope, peer, wanted));
     }

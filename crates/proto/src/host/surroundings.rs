@@ -7,6 +7,7 @@ use types::{Catalog, ClusterMap, GroupId, HostId};
 
 use super::driver::HostConfig;
 use crate::Now;
+use crate::objects::Meter;
 use crate::outbox::{Context, Means, Outbox};
 use crate::pace::Pace;
 
@@ -20,12 +21,14 @@ pub(crate) struct Surroundings {
     codes: Codes,
     pace: Pace,
     out: Outbox,
+    meter: Meter,
 }
 
 impl Surroundings {
     pub(crate) fn new(config: HostConfig) -> Self {
         let out = Outbox::new(config.host.node);
-        Self { config, catalog: None, edition: 0, codes: Codes::default(), pace: Pace::default(), out }
+        let (codes, pace, meter) = (Codes::default(), Pace::default(), Meter::default());
+        Self { config, catalog: None, edition: 0, codes, pace, out, meter }
     }
 
     pub(crate) fn config(&self) -> &HostConfig {
@@ -43,6 +46,15 @@ impl Surroundings {
 
     pub(crate) fn pace_mut(&mut self) -> &mut Pace {
         &mut self.pace
+    }
+
+    /// How fast other nodes are.
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    pub(crate) fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
     }
 
     pub(crate) fn out(&mut self) -> &mut Outbox {

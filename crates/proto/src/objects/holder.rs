@@ -85,7 +85,7 @@ impl Holder {
         &self.chunks
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "planted-bugs"))]
     pub(super) fn chunks_mut(&mut self) -> &mut ChunkStore {
         &mut self.chunks
     }

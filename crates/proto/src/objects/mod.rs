@@ -9,6 +9,7 @@
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
+//! | `meter` | how fast other nodes are, by what is fetched of them |
 //! | `graphs` | coding graphs: steps that are here, and what is asked for here |
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `scrub` | which chunks were compared with their checksums, and with the others of their stripe |
@@ -29,6 +30,7 @@ mod gather;
 mod graphs;
 mod holder;
 mod inquiry;
+mod meter;
 pub(crate) mod names;
 mod order;
 mod pressure;
@@ -41,7 +43,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use store::{ChunkPages, QuotaShortage};
-use types::{GroupView, HostId, MemberId, NamespaceId, RoleIndex, ScrubProgress, ScrubSettings, Time};
+use types::{
+    GroupView, HostId, MemberId, NamespaceId, NodeId, RoleIndex, ScrubProgress, ScrubSettings, Time,
+};
 use wire::graph::GraphMessage;
 use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused, is_of_repair};
 
@@ -57,6 +61,8 @@ use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
 pub(crate) use holder::Holder;
 use holder::Short;
+pub(crate) use meter::Meter;
+pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
@@ -145,9 +151,7 @@ impl Objects {
             }
         }
         self.transfers.adopt(scope, view, wanted);
-        let is_wanted =
-            |purpose: Purpose| self.holders.get(&purpose.member).is_some_and(|it| it.awaits(purpose));
-        self.graphs.cancel(scope, &self.holders, |purpose| !is_wanted(purpose));
+        self.cancel_moot_orders(scope);
         self.go_on_filling(scope);
     }
 
@@ -167,9 +171,18 @@ impl Objects {
     }
 
     /// Groups are no more, and nor are their chunks.
-    pub(crate) fn dismiss_gone(&mut self, is_gone: impl Fn(&MemberId) -> bool) {
-        self.holders.retain(|member, _| !is_gone(member));
-        self.touch();
+    pub(crate) fn dismiss_gone(&mut self, scope: &mut Scope<'_>) {
+        let is_left = |group| scope.views.map().is_some_and(|map| map.group(group).is_some());
+        self.holders.retain(|member, _| is_left(member.group));
+        self.cancel_moot_orders(scope);
+    }
+
+    /// What no holder here waits for is not made on.
+    fn cancel_moot_orders(&mut self, scope: &mut Scope<'_>) {
+        if scope.rules().graphs().moot_orders_end() {
+            let is_moot = |purpose: Purpose| !is_awaited(&self.holders, purpose);
+            self.graphs.cancel(scope, &self.holders, is_moot);
+        }
     }
 
     /// Clients have made so many requests of this host, of whatever kind.
@@ -193,6 +206,11 @@ impl Objects {
     ) {
         if is_of_client(&message) {
             self.note_client(scope);
+        }
+        match &message {
+            ObjectMessage::Cell(cell) => scope.around.meter_mut().came(scope.now.time, from.node, cell),
+            ObjectMessage::Missing(_) => scope.around.meter_mut().forget_question(from.node),
+            _ => {}
         }
         self.route(scope, from, message, wanted);
         self.go_on_filling(scope);
@@ -424,6 +442,7 @@ impl Objects {
 
     /// A link to `peer` is down, or another one now: what was on its way is lost.
     pub(crate) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
+        scope.around.meter_mut().forget_question(peer.node);
         self.courier.link_broken(scope.now.time, &scope.timing(), peer);
         self.early.forget(peer);
         let rules = scope.rules();
@@ -526,6 +545,8 @@ impl Objects {
         self.transfers.check_invariants();
         self.graphs.check_invariants();
         self.window.check_invariants(self.holders.values().map(|holder| holder.fill().claimed_bytes()).sum());
+        let moot = self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, *purpose));
+        assert!(moot.is_none(), "chunks are made that nobody here waits for: {moot:?}");
     }
 
     /// Whether there is no room for chunks that are to be got.
@@ -548,6 +569,11 @@ impl Objects {
         self.graphs.stats()
     }
 
+    /// What planners here know of the network.
+    pub(crate) fn graph_links(&self, here: NodeId, meter: &Meter) -> graph::Links {
+        self.graphs.links_of(here, meter)
+    }
+
     /// What is here, without what owners know.
     pub(crate) fn stats(&self) -> ObjectStats {
         let mut stats =
@@ -567,6 +593,19 @@ fn is_of_client(message: &ObjectMessage) -> bool {
         ObjectMessage::Cell(cell) => !is_of_repair(cell.number),
         _ => false,
     }
+}
+
+#[cfg(feature = "planted-bugs")]
+impl Objects {
+    /// Flips bits of a chunk; false if there is no such byte.
+    pub(crate) fn damage(&mut self, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
+        self.holders.get_mut(&member).is_some_and(|holder| holder.chunks_mut().damage(chunk, byte, mask))
+    }
+}
+
+/// Whether a holder here waits for an order.
+fn is_awaited(holders: &BTreeMap<MemberId, Holder>, purpose: Purpose) -> bool {
+    holders.get(&purpose.member).is_some_and(|holder| holder.awaits(purpose))
 }
 
 /// Whose fill has asked for this, if one has.

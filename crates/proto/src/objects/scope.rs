@@ -71,6 +71,11 @@ impl Scope<'_> {
 
     /// A message for a process of a node.
     pub(super) fn send(&mut self, to: HostId, message: ObjectMessage) {
+        if let ObjectMessage::Fetch(fetch) = &message
+            && to != self.here()
+        {
+            self.around.meter_mut().asked(self.now.time, to.node, fetch);
+        }
         self.around.out().send(to.node, message.into());
     }
 

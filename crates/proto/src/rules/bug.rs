@@ -115,6 +115,24 @@ pub enum Bug {
     GraphWithoutRoom,
     /// Graphs for repair take the memory that is kept for readers.
     ReadersRoomTaken,
+    /// Slices of an older run are taken for those of the one that was started since.
+    GraphRunsMix,
+    /// A slice of a graph that arrives twice is added twice.
+    GraphSliceTwice,
+    /// A slice of a graph is added whatever its checksum.
+    GraphSliceUnchecked,
+    /// What a graph makes is taken for whole when the first of its steps here has ended.
+    GraphKeepsHalf,
+    /// Whoever receives slices gives credits for all of them, whatever memory is reserved.
+    GraphCreditsUnbounded,
+    /// What runs of a graph beyond its deadline goes on.
+    GraphOutlivesDeadline,
+    /// A graph whose asker is gone goes on, and keeps its memory.
+    GraphOutlivesAsker,
+    /// Chunks are made on for a role that this host does not fill any more, by a newer view.
+    GraphOutlivesHolder,
+    /// A step reads a chunk without looking whether it is what it was.
+    RottenSourceRead,
     /// A primary does a write again that was done.
     RetryDoneAnew,
     /// What came of a write is dropped when a later one of its session is done.
@@ -175,7 +193,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 84] = [
+    pub const ALL: [Self; 93] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -232,6 +250,15 @@ impl Bug {
         Self::NamedIsEvicted,
         Self::GraphWithoutRoom,
         Self::ReadersRoomTaken,
+        Self::GraphRunsMix,
+        Self::GraphSliceTwice,
+        Self::GraphSliceUnchecked,
+        Self::GraphKeepsHalf,
+        Self::GraphCreditsUnbounded,
+        Self::GraphOutlivesDeadline,
+        Self::GraphOutlivesAsker,
+        Self::GraphOutlivesHolder,
+        Self::RottenSourceRead,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,
         Self::ResultsForgottenAtTakeover,

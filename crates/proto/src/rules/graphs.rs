@@ -1,16 +1,49 @@
-//! The rules of coding graphs (docs/graphs.md): those of the crate `graph`, of which these two show in what a host has reserved.
+//! The rules of coding graphs (docs/graphs.md): those of the crate `graph` that show at a host, and those of whoever has chunks made.
 
 use super::{Bug, Rules};
 
+/// Each bug of a host that is one of its executor.
+const OF_EXECUTORS: [(Bug, graph::Bug); 8] = [
+    (Bug::GraphWithoutRoom, graph::Bug::TakesWithoutRoom),
+    (Bug::ReadersRoomTaken, graph::Bug::NoReserve),
+    (Bug::GraphRunsMix, graph::Bug::RunsMix),
+    (Bug::GraphSliceTwice, graph::Bug::SliceTwice),
+    (Bug::GraphSliceUnchecked, graph::Bug::SumUnchecked),
+    (Bug::GraphKeepsHalf, graph::Bug::KeepsHalf),
+    (Bug::GraphCreditsUnbounded, graph::Bug::CreditWithoutMemory),
+    (Bug::GraphOutlivesDeadline, graph::Bug::DeadlineIgnored),
+];
+
+/// See the module.
+#[derive(Clone, Copy)]
+pub(crate) struct GraphRules(Rules);
+
 impl Rules {
+    /// Those of coding graphs.
+    pub(crate) fn graphs(self) -> GraphRules {
+        GraphRules(self)
+    }
+}
+
+impl GraphRules {
     /// Which rules of executors and askers hold.
-    pub(crate) fn graphs(self) -> graph::Rules {
-        if !self.prevent(Bug::GraphWithoutRoom) {
-            graph::Rules::without(graph::Bug::TakesWithoutRoom)
-        } else if !self.prevent(Bug::ReadersRoomTaken) {
-            graph::Rules::without(graph::Bug::NoReserve)
-        } else {
-            graph::Rules::all()
-        }
+    pub(crate) fn of_executors(self) -> graph::Rules {
+        let left_out = OF_EXECUTORS.iter().find(|(bug, _)| !self.0.prevent(*bug));
+        left_out.map_or_else(graph::Rules::all, |(_, bug)| graph::Rules::without(*bug))
+    }
+
+    /// A graph ends here when its asker is gone.
+    pub(crate) fn runs_end_with_their_askers(self) -> bool {
+        self.0.prevent(Bug::GraphOutlivesAsker)
+    }
+
+    /// What nobody here waits for under a newer view is not made on.
+    pub(crate) fn moot_orders_end(self) -> bool {
+        self.0.prevent(Bug::GraphOutlivesHolder)
+    }
+
+    /// Cells are compared with their checksums before a step reads them.
+    pub(crate) fn sources_are_verified(self) -> bool {
+        self.0.prevent(Bug::RottenSourceRead)
     }
 }

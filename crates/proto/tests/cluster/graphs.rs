@@ -1,11 +1,60 @@
 //! Chunks that are made again by coding graphs: by each scheme, over lists of them, and where one of a list cannot be made.
 
 use graph::{Execution, Scheme};
-use proto::{GraphSettings, GraphStats};
+use proto::{GraphSettings, GraphStats, Rules};
 use types::NodeId;
+use wire::graph::GraphMessage;
+use wire::message::PeerMessage;
+use wire::object::Checked;
 
-use super::Cluster;
 use super::objects::noise;
+use super::{Cluster, Setup};
+
+/// What happens to slices on their way.
+#[derive(Default)]
+pub(super) struct Wires {
+    /// One slice of so many; none if 0.
+    every: u32,
+    seen: u32,
+    harm: Harm,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Harm {
+    /// It arrives twice.
+    #[default]
+    Repeated,
+    /// A bit of it is another one.
+    Damaged,
+    /// It never arrives.
+    Lost,
+}
+
+impl Wires {
+    fn doing(harm: Harm, every: u32) -> Self {
+        Self { every, seen: 0, harm }
+    }
+
+    /// Carries a message: what arrives.
+    pub(super) fn carry(&mut self, mut message: PeerMessage) -> Vec<PeerMessage> {
+        let PeerMessage::Graph(graph) = &mut message else { return vec![message] };
+        let GraphMessage::Slice(slice) = &mut **graph else { return vec![message] };
+        self.seen += 1;
+        if self.every == 0 || !self.seen.is_multiple_of(self.every) {
+            return vec![message];
+        }
+        match self.harm {
+            Harm::Repeated => vec![message.clone(), message],
+            Harm::Lost => Vec::new(),
+            Harm::Damaged => {
+                let mut bytes = slice.slice.bytes.to_vec();
+                bytes[0] ^= 1;
+                slice.slice = Checked::said(bytes.into(), slice.slice.checksum);
+                vec![message]
+            }
+        }
+    }
+}
 
 fn by(scheme: Scheme) -> GraphSettings {
     GraphSettings { repair: Some(scheme), ..GraphSettings::default() }
@@ -113,4 +162,153 @@ fn a_helper_that_dies_is_planned_around() {
     cluster.has_values(&values);
     assert_eq!(cluster.graph_stats().load.runs, 0);
     assert!(!cluster.hosts.contains_key(&NodeId(3)));
+}
+
+/// Steps that a slow node has taken part with while others made what was lost; it was read from before, or was not.
+fn steps_of_a_slow_node(is_known: bool) -> u64 {
+    let mut cluster = Cluster::with_graphs(7, "rs(3+2)", by(Scheme::Auto));
+    let values = cluster.put_values();
+    if is_known {
+        cluster.slow = Some(NodeId(4));
+        for _ in 0..6 {
+            for (node, (key, _)) in (0..7).flat_map(|node| values.iter().map(move |value| (node, value))) {
+                assert!(cluster.read(node, key).is_ok());
+            }
+        }
+        cluster.slow = None;
+    }
+    cluster.kill(1);
+    cluster.advance(6_000);
+    assert!(cluster.is_filled());
+    cluster.has_values(&values);
+    let stats = cluster.hosts[&NodeId(4)].graph_stats();
+    // What it makes for itself it has to.
+    stats.steps.of(graph::Primitive::EcSend).started + stats.steps.of(graph::Primitive::RecvEcSend).started
+}
+
+#[test]
+fn a_node_that_is_known_to_be_slow_is_not_asked_while_others_have_what_is_needed() {
+    assert!(steps_of_a_slow_node(false) > 0);
+    assert_eq!(steps_of_a_slow_node(true), 0);
+}
+
+/// What is done to a cluster before a node dies.
+type Hurt = fn(&mut Cluster);
+
+/// Chunks of a lost node are made over bad wires, or of a rotten one: all is right in the end. Runs that made something wrong.
+fn spoilt(rules: Rules, scheme: Scheme, hurt: Hurt) -> u64 {
+    let setup = Setup { graphs: by(scheme), rules, ..Setup::default() };
+    let mut cluster = Cluster::of(7, "rs(3+2)", &setup);
+    let values = cluster.put_values();
+    let all = cluster.chunk_count();
+    hurt(&mut cluster);
+    cluster.kill(1);
+    cluster.advance(8_000);
+    assert!(cluster.is_filled());
+    assert_eq!(cluster.chunk_count(), all, "as many as before");
+    cluster.has_values(&values);
+    cluster.graph_stats().spoilt
+}
+
+fn repeat_slices(cluster: &mut Cluster) {
+    cluster.wires = Wires::doing(Harm::Repeated, 7);
+}
+
+fn damage_slices(cluster: &mut Cluster) {
+    cluster.wires = Wires::doing(Harm::Damaged, 7);
+}
+
+#[test]
+fn slices_that_come_twice_or_damaged_are_not_added() {
+    for hurt in [repeat_slices, damage_slices] {
+        assert_eq!(spoilt(Rules::all(), Scheme::Chain, hurt), 0);
+    }
+}
+
+/// A helper in the middle of a chain along which nothing comes: all others are gone with the asker, or say nothing any more.
+fn waiting_helper(rules: Rules) -> (Cluster, NodeId) {
+    let setup = Setup { graphs: by(Scheme::Chain), rules, ..Setup::default() };
+    let mut cluster = Cluster::of(7, "rs(3+2)", &setup);
+    cluster.put_values();
+    cluster.wires = Wires::doing(Harm::Lost, 1);
+    cluster.kill(1);
+    let is_waiting = |host: &proto::Host| {
+        let stats = host.graph_stats();
+        stats.load.runs > 0 && stats.steps.of(graph::Primitive::RecvEcSend).started > 0
+    };
+    for _ in 0..400 {
+        cluster.advance(10);
+        if let Some((node, _)) = cluster.hosts.iter().find(|(_, host)| is_waiting(host)) {
+            let node = *node;
+            cluster.hosts.retain(|known, _| *known == node);
+            return (cluster, node);
+        }
+    }
+    panic!("nobody waits");
+}
+
+/// The links to all others go down. No run of theirs is left: that is an invariant of hosts.
+fn all_askers_go(rules: Rules) {
+    let (mut cluster, node) = waiting_helper(rules);
+    let now = cluster.now;
+    let host = cluster.hosts.get_mut(&node).unwrap();
+    (0..7).filter(|peer| NodeId(*peer) != node).for_each(|peer| host.link_down(now, super::host_id(peer)));
+}
+
+/// Whether a run goes on that should have ended, where all others say nothing and their links are there.
+fn goes_on_after_its_deadline(rules: Rules) -> bool {
+    let (mut cluster, node) = waiting_helper(rules);
+    cluster.advance(proto::Timing::default().object_deadline_us / 1_000 + 100);
+    let first = cluster.hosts[&node].graph_stats().first_deadline;
+    first.is_some_and(|deadline| deadline < cluster.now.time)
+}
+
+#[test]
+fn a_run_ends_with_its_asker_and_by_its_deadline() {
+    all_askers_go(Rules::all());
+    assert!(!goes_on_after_its_deadline(Rules::all()));
+}
+
+#[cfg(feature = "planted-bugs")]
+mod without_a_rule {
+    use proto::Bug;
+    use types::{MemberId, RoleIndex};
+
+    use super::*;
+
+    /// One chunk of each node but the one that is about to die is not what it was.
+    fn rot(cluster: &mut Cluster) {
+        for (node, host) in cluster.hosts.iter_mut().filter(|(node, _)| node.0 != 1) {
+            let chunks = host.chunks().flat_map(|(member, chunks)| {
+                chunks.list_after(None, usize::MAX).map(move |(id, _)| (member, id)).collect::<Vec<_>>()
+            });
+            let chunk: Vec<(MemberId, types::ChunkId)> = chunks.collect();
+            let (member, id) = chunk[usize::from(node.0) % chunk.len()];
+            assert!(member.role < RoleIndex(5) && proto::damage_chunk(host, member, id, 17, 4));
+        }
+    }
+
+    #[test]
+    fn a_rotten_chunk_is_not_read() {
+        assert_eq!(spoilt(Rules::all(), Scheme::Chain, rot), 0);
+    }
+
+    #[test]
+    fn a_run_goes_on_without_its_asker_or_beyond_its_deadline() {
+        let story = || all_askers_go(Rules::without(Bug::GraphOutlivesAsker));
+        assert!(std::panic::catch_unwind(story).is_err());
+        assert!(goes_on_after_its_deadline(Rules::without(Bug::GraphOutlivesDeadline)));
+    }
+
+    #[test]
+    fn wrong_bytes_are_made_and_found_out_by_their_checksum_alone() {
+        let harms: [(Bug, Hurt); 3] = [
+            (Bug::GraphSliceTwice, repeat_slices),
+            (Bug::GraphSliceUnchecked, damage_slices),
+            (Bug::RottenSourceRead, rot),
+        ];
+        for (bug, hurt) in harms {
+            assert!(spoilt(Rules::without(bug), Scheme::Chain, hurt) > 0, "{bug:?}");
+        }
+    }
 }

@@ -329,3 +329,123 @@ fn requests_that_were_sent_on_are_bounded_and_what_is_beyond_is_busy() {
     assert_eq!(cluster.hosts[&NodeId(0)].routed_requests(), 0);
     load(&mut cluster, 20, 1, 0);
 }
+
+/// A graph as a member asks for it: one chunk of role 1, by a star of the others, to the asker.
+mod graphs {
+    use wire::graph::*;
+
+    use super::*;
+
+    type Spoil = fn(&mut Start);
+
+    fn run_of(asker: HostId) -> Run {
+        Run { asker: Asker::of(asker), number: 1 }
+    }
+
+    fn step(at: Option<HostId>, inputs: Vec<Port>, outputs: Vec<Port>) -> Step {
+        let matrix = vec![1; inputs.len() * outputs.len()].into();
+        Step { at: at.map(|host| host.node), start: 0, len: 4096, inputs, outputs, matrix }
+    }
+
+    fn start(asker: HostId, helper: HostId, view: ViewVersion) -> Start {
+        let owner = types::MemberId { group: GROUP, role: DATA };
+        let object =
+            types::ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId::DEFAULT };
+        Start {
+            run: run_of(asker),
+            group: GROUP,
+            view,
+            deadline_us: 1_000_000,
+            slice_len: 4096,
+            window: 4,
+            class: Class::Repair,
+            execution: Execution::Coherent,
+            strand: vec![Part { chunk: types::ChunkId { object, stripe: 0 }, offset: 0, len: 4096 }],
+            steps: vec![
+                step(Some(helper), vec![Port::Chunk(RoleIndex(0))], vec![Port::Stream(0)]),
+                step(None, vec![Port::Stream(0)], vec![Port::Chunk(RoleIndex(1))]),
+            ],
+            edges: vec![Edge { from: 0, to: 1 }],
+        }
+    }
+
+    /// What the helper thinks of a graph that was spoiled on purpose.
+    fn verdict(spoil: impl Fn(&mut Start)) -> Option<Impossible> {
+        let mut group = Group::new();
+        let (asker, helper) = (group.parity, group.primary);
+        let mut start = start(asker, helper, group.view);
+        spoil(&mut start);
+        let message = GraphMessage::Start(Box::new(start));
+        let verdict = group.verdict(asker, helper, PeerMessage::Graph(Box::new(message)));
+        let load = group.cluster.hosts[&helper.node].graph_stats().load;
+        assert_eq!((load.runs, load.reserved_bytes), (0, 0), "nothing is begun: the chunk is not there");
+        if verdict.is_some() {
+            group.relink_and_check();
+        }
+        verdict
+    }
+
+    #[test]
+    fn graphs_that_are_none_cost_the_link() {
+        let spoils: [(&str, Spoil); 20] = [
+            ("somebody else's", |it| it.run.asker = Asker(it.run.asker.0 ^ 1)),
+            ("a cycle", |it| it.edges[0] = Edge { from: 1, to: 0 }),
+            ("an edge to itself", |it| it.edges[0].to = 0),
+            ("an edge to nowhere", |it| it.edges[0].to = 9),
+            ("an edge without ends", |it| it.edges.push(Edge { from: 0, to: 1 })),
+            ("no steps", |it| (it.steps, it.edges) = (Vec::new(), Vec::new())),
+            ("no chunks", |it| it.strand.clear()),
+            ("a role that is read and is none", |it| it.steps[0].inputs[0] = Port::Chunk(RoleIndex(5))),
+            ("a role that is made and is none", |it| it.steps[1].outputs[0] = Port::Chunk(RoleIndex(5))),
+            ("a chunk that the helper writes", |it| {
+                it.steps[0].outputs.push(Port::Chunk(RoleIndex(2)));
+                it.steps[0].matrix = vec![1; 2].into();
+            }),
+            ("a table too long", |it| it.steps[0].matrix = vec![1; 2].into()),
+            ("a table too short", |it| it.steps[0].matrix = Bytes::new()),
+            ("coefficients of zero", |it| it.steps[0].matrix = vec![0].into()),
+            ("a range beyond the chunk", |it| it.steps.iter_mut().for_each(|step| step.start = 1)),
+            ("a range that wraps", |it| it.steps.iter_mut().for_each(|step| step.start = u32::MAX)),
+            ("a part beyond any chunk", |it| it.strand[0].offset = u32::MAX),
+            ("slices of nothing", |it| it.slice_len = 0),
+            ("slices too long", |it| it.slice_len = (1 << 20) + 1),
+            ("a window too wide", |it| it.window = 17),
+            ("no end", |it| it.deadline_us = u64::MAX),
+        ];
+        for (what, spoil) in spoils {
+            assert_eq!(verdict(spoil), Some(Impossible::Graph), "{what}");
+        }
+    }
+
+    #[test]
+    fn too_many_steps_and_edges_cost_the_link() {
+        let many = |it: &mut Start| it.steps = vec![it.steps[0].clone(); MAX_STEPS + 1];
+        assert_eq!(verdict(many), Some(Impossible::Graph));
+        let many = |it: &mut Start| it.edges = vec![it.edges[0]; MAX_EDGES + 1];
+        assert_eq!(verdict(many), Some(Impossible::Graph));
+    }
+
+    #[test]
+    fn a_graph_as_it_should_be_is_believed() {
+        assert_eq!(verdict(|_| {}), None);
+    }
+
+    #[test]
+    fn who_is_no_asker_sends_nothing_as_one() {
+        let mut group = Group::new();
+        let (liar, helper) = (group.parity, group.primary);
+        let run = run_of(helper);
+        let seats = Seats { from: Seat::Asker, to: Seat::Node };
+        let lies = [
+            GraphMessage::Cancel(Cancel { run }),
+            GraphMessage::Probe(Probe { run }),
+            GraphMessage::Credit(Credit { run, seats, edge: 0, below: 1 }),
+            GraphMessage::AskCredit(AskCredit { run, seats, edge: 0 }),
+        ];
+        for lie in lies {
+            let verdict = group.verdict(liar, helper, PeerMessage::Graph(Box::new(lie.clone())));
+            assert_eq!(verdict, Some(Impossible::Graph), "{lie:?}");
+            group.relink_and_check();
+        }
+    }
+}

@@ -45,6 +45,11 @@ struct Cluster {
     lie: Option<Lie>,
     /// What came of it.
     verdict: Option<Impossible>,
+    /// What happens to slices of graphs on their way.
+    wires: graphs::Wires,
+    /// What this node says comes later than what others do: the cells that it has been asked for.
+    slow: Option<NodeId>,
+    late: Vec<(NodeId, PeerMessage)>,
 }
 
 /// What may be chosen of a cluster.
@@ -132,6 +137,9 @@ impl Cluster {
             layout: types::ObjectLayout::Spread,
             lie: None,
             verdict: None,
+            wires: graphs::Wires::default(),
+            slow: None,
+            late: Vec::new(),
         };
         for node in 0..nodes {
             let config = HostConfig {
@@ -208,10 +216,15 @@ impl Cluster {
             moved = true;
             match action {
                 Action::Send { to, mut message } => {
+                    if self.is_late(node, &message) {
+                        self.late.push((to, message));
+                        continue;
+                    }
                     self.falsify(&mut message);
                     let now = self.clocks(to);
                     if let Some(host) = self.hosts.get_mut(&to) {
-                        host.handle_peer(now, host_id(node.0), message);
+                        let arrives = self.wires.carry(message).into_iter();
+                        arrives.for_each(|message| host.handle_peer(now, host_id(node.0), message));
                     }
                 }
                 Action::Coordinator(message) => self.coordinator.handle(self.now, host_id(node.0), *message),
@@ -227,6 +240,22 @@ impl Cluster {
             }
         }
         moved
+    }
+
+    fn is_late(&self, from: NodeId, message: &PeerMessage) -> bool {
+        let PeerMessage::Object(message) = message else { return false };
+        self.slow == Some(from) && matches!(**message, wire::object::ObjectMessage::Cell(_))
+    }
+
+    /// What was late is there.
+    fn deliver_late(&mut self) {
+        let Some(slow) = self.slow else { return };
+        for (to, message) in std::mem::take(&mut self.late) {
+            let now = self.clocks(to);
+            if let Some(host) = self.hosts.get_mut(&to) {
+                host.handle_peer(now, host_id(slow.0), message);
+            }
+        }
     }
 
     fn falsify(&mut self, message: &mut PeerMessage) {
@@ -262,6 +291,7 @@ impl Cluster {
                 host.tick(now);
             }
             self.coordinator.tick(self.now);
+            self.deliver_late();
             self.settle();
         }
     }

@@ -171,6 +171,9 @@ impl Cluster {
         let mut taken = 0;
         for _ in 0..10_000 {
             self.settle();
+            if self.slow.is_some() {
+                self.advance(10);
+            }
             if let Some(outcome) = self.answers.get(&token) {
                 return Err(outcome.clone());
             }

@@ -5,6 +5,7 @@ pub(crate) mod admin;
 mod connection;
 mod graphs;
 mod metrics;
+pub(crate) mod probe;
 pub(crate) mod status;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::CoordinatorStatus;
 use crate::ProcessOrder;
 use crate::clock::Clock;
 use crate::coordination::report::Command;
+use crate::http::probe::GraphsReport;
 use crate::http::status::{CoordinatorReport, NodeStatus};
 use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::node::accept::accept;
@@ -40,6 +42,7 @@ pub(crate) async fn serve_node(listener: DetachedListener, shared: Arc<Shared>) 
         .route("/readyz", get(node_ready))
         .route("/status", get(node_status))
         .route("/map", get(node_map))
+        .route("/graphs", get(node_graphs))
         .route("/admin", post(admin::at_node))
         .with_state(shared);
     serve(listener, pages).await;
@@ -113,6 +116,11 @@ fn lost(status: &NodeStatus) -> String {
 async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {
     let snapshots = shared.snapshots().await;
     Json(NodeStatus::of(&shared, &snapshots))
+}
+
+async fn node_graphs(State(shared): State<Arc<Shared>>) -> Json<GraphsReport> {
+    let snapshots = shared.snapshots().await;
+    Json(GraphsReport::of(shared.host, &snapshots))
 }
 
 /// What a client has of the map: nothing, or a version of some cluster's.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proto::{
     GraphStats, HostLatencies, HostMemory, HostStats, LostKey, NamespaceUse, RoleBytes, ScrubFinding,
-    WrongStripe,
+    SeenLink, WrongStripe,
 };
 use types::{HostId, NamespaceId};
 
@@ -16,6 +16,9 @@ pub(crate) struct WorkerSnapshot {
     pub shard: u16,
     pub host: HostStats,
     pub graphs: Box<GraphStats>,
+    /// How fast other nodes are, and what planners make of it.
+    pub seen_links: Vec<SeenLink>,
+    pub graph_links: Box<graph::Links>,
     pub roles: Vec<RoleBytes>,
     pub namespaces: BTreeMap<NamespaceId, NamespaceUse>,
     pub scrub_findings: Vec<ScrubFinding>,

@@ -272,6 +272,8 @@ impl Worker {
             shard: self.shard,
             host: self.host.borrow().stats(),
             graphs: Box::new(self.host.borrow().graph_stats()),
+            seen_links: proto::seen_links(&self.host.borrow()),
+            graph_links: Box::new(proto::graph_links(&self.host.borrow())),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),

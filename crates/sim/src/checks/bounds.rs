@@ -5,6 +5,7 @@ use store::Category;
 
 use crate::cluster::nodes::Nodes;
 use crate::cluster::process::Node;
+use crate::stage::Stage;
 use crate::stage::book::Book;
 
 /// By how much an index may overdraw a budget: committed records must never fail to apply.
@@ -12,12 +13,32 @@ const OVERDRAFT_BYTES: u64 = 1 << 20;
 /// Records beyond the bound that a primary may write by itself: what one request makes it reclaim.
 const OWN_RECORDS: usize = 1024;
 
-pub(super) fn check(book: &mut Book, limits: &Limits, nodes: &Nodes) {
-    nodes.iter().for_each(|node| check_budget(book, node));
+/// How long after its deadline a run of a graph may be there, at a process that does not stand still: as long as its timers take.
+const GRAPH_GRACE_US: u64 = 100_000;
+
+pub(super) fn check(stage: &mut Stage, nodes: &Nodes) {
+    nodes.iter().for_each(|node| check_budget(&mut stage.book, node));
+    let limits = &stage.options.limits;
     let broken = nodes.hosts().filter_map(|host| overflow(limits, host)).last();
     if let Some(what) = broken {
-        book.fail("bounds", None, what);
+        stage.book.fail("bounds", None, what);
     }
+    let awake = (0..nodes.host_count()).filter(|host| nodes.is_up(nodes.node_of(*host)));
+    let spoilt = awake.into_iter().find_map(|host| bad_graphs(stage, nodes, host));
+    if let Some(what) = spoilt {
+        stage.book.fail("graphs", None, what);
+    }
+}
+
+/// What is wrong with graphs at a host: no memory is damaged here and no wire, so they make what they should, until their deadline.
+fn bad_graphs(stage: &Stage, nodes: &Nodes, host: usize) -> Option<String> {
+    let (id, stats) = (nodes.id_of(host), nodes.host(host)?.graph_stats());
+    if stats.spoilt > 0 {
+        return Some(format!("{} runs of {id} have made something else than was wanted", stats.spoilt));
+    }
+    let now = stage.read(&nodes[nodes.node_of(host)].clock).time;
+    let late_us = now.since(stats.first_deadline?);
+    (late_us > GRAPH_GRACE_US).then(|| format!("a run at {id} goes on {late_us} us after its deadline"))
 }
 
 /// What is too long at a host: the last such thing.

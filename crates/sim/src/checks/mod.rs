@@ -110,7 +110,7 @@ impl Onlooker<'_> {
     }
 
     fn look_at_bounds(&mut self) {
-        bounds::check(&mut self.stage.book, &self.stage.options.limits, &self.cluster.nodes);
+        bounds::check(self.stage, &self.cluster.nodes);
         if let Some(map) = self.cluster.map() {
             maps::check(&mut self.stage.book, map, &self.cluster.nodes);
             quotas::check(&mut self.stage.book, map, &self.cluster.nodes);

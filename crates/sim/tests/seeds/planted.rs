@@ -64,9 +64,14 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::CopyOfOnePart
         | Bug::NamedIsEvicted => (Focus::Objects, 300),
         Bug::PutBeyondQuota | Bug::FillsStarve | Bug::WindowKept => (Focus::Objects, 60),
-        Bug::GraphWithoutRoom | Bug::ReadersRoomTaken => (Focus::Graphs, 100),
         Bug::ScanByPosition | Bug::ScanPassesOverAbsent => (Focus::Scans, 40),
         Bug::ScanWithoutLease => (Focus::Scans, 300),
+        Bug::GraphWithoutRoom
+        | Bug::ReadersRoomTaken
+        | Bug::GraphRunsMix
+        | Bug::GraphKeepsHalf
+        | Bug::GraphCreditsUnbounded
+        | Bug::GraphOutlivesHolder => (Focus::Graphs, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
@@ -153,7 +158,7 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 9] = [
+const DIRECTED: [Bug; 14] = [
     Bug::ScrubOfChecksumsOnly,
     Bug::DeposedOwnerAnswers,
     Bug::FilledOfAnySince,
@@ -163,6 +168,11 @@ const DIRECTED: [Bug; 9] = [
     Bug::CommitUnnamed,
     Bug::FillKeptToQuota,
     Bug::LostChunksUncounted,
+    Bug::GraphSliceTwice,
+    Bug::GraphSliceUnchecked,
+    Bug::RottenSourceRead,
+    Bug::GraphOutlivesAsker,
+    Bug::GraphOutlivesDeadline,
 ];
 
 #[test]
@@ -244,6 +254,10 @@ planted! {
     an_owner_that_evicts_what_it_is_told_to_is_found: NamedIsEvicted;
     a_graph_that_there_is_no_memory_for_is_found: GraphWithoutRoom;
     a_repair_that_takes_what_is_kept_for_readers_is_found: ReadersRoomTaken;
+    a_slice_of_an_older_run_that_is_added_is_found: GraphRunsMix;
+    a_chunk_that_is_taken_for_whole_too_early_is_found: GraphKeepsHalf;
+    slices_that_nothing_is_reserved_for_are_found: GraphCreditsUnbounded;
+    chunks_that_are_made_on_under_a_newer_view_are_found: GraphOutlivesHolder;
     a_write_that_is_done_anew_is_found: RetryDoneAnew;
     a_result_that_goes_before_its_client_has_it_is_found: ResultDroppedEarly;
     results_that_are_forgotten_at_a_takeover_are_found: ResultsForgottenAtTakeover;

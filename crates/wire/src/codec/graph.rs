@@ -3,7 +3,8 @@
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::graph::{
     AskCredit, Asker, Cancel, Class, Credit, Edge, Execution, GraphMessage, MAX_DEGREE, MAX_EDGES, MAX_PARTS,
-    MAX_STEPS, News, Part, Port, Probe, Progress, Report, Run, Seat, Seats, Slice, Start, Step, Wait, Why,
+    MAX_SLICE_BYTES, MAX_SLICES, MAX_STEPS, News, Part, Port, Probe, Progress, Report, Run, Seat, Seats,
+    Slice, Start, Step, Wait, Why,
 };
 
 wire_newtypes!(Asker);
@@ -40,12 +41,12 @@ wire_struct!(Part { chunk, offset, len });
 wire_struct!(Step { at, start, len, inputs, outputs, matrix } if is_rectangle);
 wire_enum!(Port { 0 => Chunk { 0: role }, 1 => Stream { 0: edge } });
 wire_struct!(Edge { from, to });
-wire_struct!(Slice { run, seats, edge, index, slice });
-wire_struct!(Credit { run, seats, edge, below });
-wire_struct!(AskCredit { run, seats, edge });
+wire_struct!(Slice { run, seats, edge, index, slice } if is_slice);
+wire_struct!(Credit { run, seats, edge, below } if is_credit);
+wire_struct!(AskCredit { run, seats, edge } if |ask: &AskCredit| is_edge(ask.edge));
 wire_struct!(Cancel { run });
 wire_struct!(Probe { run });
-wire_struct!(Report { run, news });
+wire_struct!(Report { run, news } if is_report);
 wire_enum!(News { 0 => Done {}, 1 => Failed { 0: why }, 2 => Progress { 0: steps } });
 wire_enum!(Why {
     0 => NoRoom {},
@@ -58,8 +59,38 @@ wire_enum!(Why {
     7 => Deadline {},
     8 => NotKept {},
 });
-wire_struct!(Progress { step, done, wait });
+wire_struct!(Progress { step, done, wait } if is_progress);
 wire_enum!(Wait { 0 => Nothing {}, 1 => Slice { 0: edge }, 2 => Credit { 0: edge } });
+
+fn is_edge(edge: u32) -> bool {
+    (edge as usize) < MAX_EDGES
+}
+
+/// Whether it can be a slice of any graph.
+fn is_slice(slice: &Slice) -> bool {
+    let len = slice.slice.bytes.len();
+    is_edge(slice.edge) && slice.index < MAX_SLICES && (1..=MAX_SLICE_BYTES).contains(&len)
+}
+
+/// A credit allows something.
+fn is_credit(credit: &Credit) -> bool {
+    is_edge(credit.edge) && (1..=MAX_SLICES).contains(&credit.below)
+}
+
+fn is_report(report: &Report) -> bool {
+    match &report.news {
+        News::Failed(Why::BadSlice { edge } | Why::Cut { edge }) => is_edge(*edge),
+        News::Failed(_) | News::Done | News::Progress(_) => true,
+    }
+}
+
+fn is_progress(progress: &Progress) -> bool {
+    let is_wait = match progress.wait {
+        Wait::Nothing => true,
+        Wait::Slice(edge) | Wait::Credit(edge) => is_edge(edge),
+    };
+    (progress.step as usize) < MAX_STEPS && progress.done <= MAX_SLICES && is_wait
+}
 
 /// Whether the matrix has a coefficient for each pair of an output and an input.
 fn is_rectangle(step: &Step) -> bool {

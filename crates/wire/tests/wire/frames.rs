@@ -13,6 +13,7 @@ use wire::frame::{
     BadBody, Decoder, Encoder, FORMAT_VERSION, FrameError, HEADER_BYTES, Header, LinkHello, LinkMessage,
     MAGIC, MAX_FRAME_BYTES, Malformed, Message, encode,
 };
+use wire::graph::GraphMessage;
 use wire::message::{
     Ack, Frame, FromCoordinator, GroupBody, GroupMessage, IndexPart, PeerMessage, Record, Refused,
     Registration, ToCoordinator, Write,
@@ -404,6 +405,53 @@ mod ranges {
             (1, (0, 0), 1, u64::MAX),
         ] {
             assert_eq!(hello(view, roles, term, committed), Some(BadBody::Range));
+        }
+    }
+
+    /// A message of a graph, as it comes.
+    fn graph(message: GraphMessage) -> Option<BadBody> {
+        match decode(&framed(0, &Message::Peer(PeerMessage::Graph(Box::new(message))))) {
+            Ok(Some(_)) => None,
+            Err(FrameError::Malformed(Malformed::Body { error, .. })) => Some(error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_of_graphs_name_edges_steps_and_slices_that_a_graph_can_have() {
+        use wire::graph::*;
+        let run = Run { asker: Asker(1), number: 1 };
+        let seats = Seats { from: Seat::Node, to: Seat::Node };
+        let (edges, steps) = (MAX_EDGES as u32, MAX_STEPS as u32);
+        let credit = |edge, below| graph(GraphMessage::Credit(Credit { run, seats, edge, below }));
+        assert_eq!(credit(edges - 1, MAX_SLICES), None);
+        for (edge, below) in [(edges, 1), (u32::MAX, 1), (0, 0), (0, MAX_SLICES + 1), (0, u32::MAX)] {
+            assert_eq!(credit(edge, below), Some(BadBody::Range), "{edge} {below}");
+        }
+        let ask = |edge| graph(GraphMessage::AskCredit(AskCredit { run, seats, edge }));
+        assert_eq!((ask(edges - 1), ask(edges)), (None, Some(BadBody::Range)));
+        let slice = |edge, index, len| {
+            let slice = wire::object::Checked::new(vec![1; len].into());
+            graph(GraphMessage::Slice(Slice { run, seats, edge, index, slice }))
+        };
+        assert_eq!(slice(edges - 1, MAX_SLICES - 1, MAX_SLICE_BYTES), None);
+        for (edge, index, len) in [(edges, 0, 1), (0, MAX_SLICES, 1), (0, 0, 0), (0, 0, MAX_SLICE_BYTES + 1)]
+        {
+            assert_eq!(slice(edge, index, len), Some(BadBody::Range), "{edge} {index} {len}");
+        }
+        let report = |news| graph(GraphMessage::Report(Report { run, news }));
+        let at = |step, done, wait| report(News::Progress(vec![Progress { step, done, wait }]));
+        assert_eq!(at(steps - 1, MAX_SLICES, Wait::Credit(edges - 1)), None);
+        for (step, done, wait) in [
+            (steps, 0, Wait::Nothing),
+            (0, MAX_SLICES + 1, Wait::Nothing),
+            (0, 0, Wait::Slice(edges)),
+            (0, 0, Wait::Credit(u32::MAX)),
+        ] {
+            assert_eq!(at(step, done, wait), Some(BadBody::Range), "{step} {done} {wait:?}");
+        }
+        for why in [Why::BadSlice { edge: edges }, Why::Cut { edge: u32::MAX }] {
+            assert_eq!(report(News::Failed(why)), Some(BadBody::Range), "{why:?}");
         }
     }
 

@@ -24,6 +24,17 @@ pub(super) struct Asked {
     is_kept: bool,
 }
 
+/// What a run that has written all has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// What was wanted.
+    Right,
+    /// Something else.
+    Wrong,
+    /// Another run has begun since.
+    Moot,
+}
+
 /// What is to be done for it.
 pub(super) enum Next {
     Send(Place, Message),
@@ -59,7 +70,7 @@ impl Asked {
             deadline_us: timing.object_deadline_us,
             // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
             least_patience_us: timing.request_deadline_us,
-            rules: scope.rules().graphs(),
+            rules: scope.rules().graphs().of_executors(),
         };
         let mut sources = sources_of(view, &order.wanted, here.node);
         sources.retain(|source| !unlinked.contains(&source.node));
@@ -107,10 +118,15 @@ impl Asked {
         }
     }
 
-    /// The run has written all; whether that is what was wanted.
-    pub(super) fn keep(&mut self, run: RunId) -> bool {
-        self.is_kept = self.run == Some(run) && self.order.is_right(&self.staged);
-        self.is_kept
+    /// The run has written all; what that is.
+    pub(super) fn keep(&mut self, run: RunId) -> Verdict {
+        let verdict = match self.run == Some(run) {
+            false => Verdict::Moot,
+            true if self.order.is_right(&self.staged) => Verdict::Right,
+            true => Verdict::Wrong,
+        };
+        self.is_kept = verdict == Verdict::Right;
+        verdict
     }
 
     /// Nothing comes of the run.

@@ -26,10 +26,11 @@ use wire::graph::{self as sent, GraphMessage, Seat, Seats};
 use wire::object::Checked;
 
 use super::holder::Holder;
+use super::meter::Meter;
 use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
 use crate::Impossible;
-use asked::{Asked, Next};
+use asked::{Asked, Next, Verdict};
 use sight::{Seen, Sight};
 use speed::Speed;
 pub use stats::{GraphStats, OrderStats};
@@ -55,6 +56,7 @@ pub(crate) struct Graphs {
     unlinked: BTreeSet<NodeId>,
     seen: RefCell<Seen>,
     orders: [OrderStats; Scheme::ALL.len()],
+    spoilt: u64,
     speed: Speed,
     draws: u64,
 }
@@ -91,7 +93,9 @@ impl Graphs {
         Ok(match message {
             GraphMessage::Start(start) => {
                 is_of(start.run)?;
-                let graph = translate::graph_of(*start).ok_or(Impossible::Graph)?;
+                // Of a group that this host has not heard of yet nobody knows.
+                let roles = scope.protection(start.group).map_or(codec::MAX_ROLES, |it| it.shared_code().n());
+                let graph = translate::graph_of(*start, roles).ok_or(Impossible::Graph)?;
                 if scope.view(graph.group).is_none_or(|view| view.version < graph.view) {
                     scope.want_view(graph.group);
                 }
@@ -131,7 +135,8 @@ impl Graphs {
     pub(super) fn begin(&mut self, scope: &mut Scope<'_>, holders: &Holders, order: Order) {
         self.numbers += 1;
         let number = self.numbers;
-        match Asked::new(scope, &self.unlinked, self.speed.links(scope.here().node), number, order) {
+        let links = self.links(scope);
+        match Asked::new(scope, &self.unlinked, links, number, order) {
             Ok(asked) => {
                 self.asked.insert(number, asked);
                 self.drain(scope, number);
@@ -139,6 +144,21 @@ impl Graphs {
             }
             Err(purpose) => self.made.push_back(Made { purpose, bytes: None }),
         }
+    }
+
+    /// Those that wait for what is being made.
+    pub(super) fn purposes(&self) -> impl Iterator<Item = Purpose> {
+        self.asked.values().map(Asked::purpose)
+    }
+
+    /// What planners here know of the network.
+    pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
+        self.links_of(scope.here().node, scope.around.meter())
+    }
+
+    /// The same for who looks from outside.
+    pub(super) fn links_of(&self, here: NodeId, meter: &Meter) -> graph::Links {
+        self.speed.links(here, meter.slow())
     }
 
     /// Whether more chunks are made for repair.
@@ -181,7 +201,9 @@ impl Graphs {
         self.unlinked.insert(peer.node);
         if let Some(executor) = &mut self.executor {
             executor.handle_lost(Place::Node(peer.node));
-            executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
+            if scope.rules().graphs().runs_end_with_their_askers() {
+                executor.handle_lost_asker(AskerId(sent::Asker::of(peer).0));
+            }
         }
         let now = scope.now.time;
         for number in self.asked.keys().copied().collect::<Vec<_>>() {
@@ -222,15 +244,22 @@ impl Graphs {
     /// What was done and is held.
     pub(super) fn stats(&self) -> GraphStats {
         let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
-        GraphStats { steps, load: self.load(), orders: self.orders }
+        let first_deadline = self.executor.as_ref().and_then(Executor::first_deadline);
+        GraphStats { steps, load: self.load(), orders: self.orders, spoilt: self.spoilt, first_deadline }
     }
 
     /// What has to hold.
     pub(super) fn check_invariants(&self) {
         let load = self.load();
+        let outlives = self.executor.iter().flat_map(Executor::runs).find(|run| self.is_cut_off(*run));
+        assert!(outlives.is_none(), "{outlives:?} goes on though its asker is gone");
         assert!(load.runs > 0 || load.reserved_bytes == 0, "what is reserved is some run's");
         assert!(load.held_bytes <= load.reserved_bytes, "what is held was reserved");
         assert!(self.local.is_empty(), "what this host says to itself it hears at once");
+    }
+
+    fn is_cut_off(&self, run: RunId) -> bool {
+        self.unlinked.contains(&translate::node_of(run))
     }
 
     /// Hands messages of this host to itself over, and does what executor and tasks want, until nothing is left.
@@ -252,7 +281,8 @@ impl Graphs {
             return self.hear_report(scope, from, run, report);
         }
         let executor = self.executor.get_or_insert_with(|| Executor::new(executor_config(scope)));
-        let sight = Sight { views: scope.views, holders, seen: &self.seen, coder: scope.coder() };
+        let (seen, coder, rules) = (&self.seen, scope.coder(), scope.rules());
+        let sight = Sight { views: scope.views, holders, seen, coder, rules };
         executor.handle(now, me, from, message, &sight);
     }
 
@@ -306,7 +336,9 @@ impl Graphs {
                 }
             }
             Command::Complete { run: (run, me), .. } => {
-                let is_kept = self.asked_by(run).is_some_and(|asked| asked.keep(run));
+                let verdict = self.asked_by(run).map_or(Verdict::Moot, |asked| asked.keep(run));
+                self.spoilt += u64::from(verdict == Verdict::Wrong);
+                let is_kept = verdict == Verdict::Right;
                 if let Some(executor) = &mut self.executor {
                     executor.handle_kept(run, me, is_kept);
                 }
@@ -398,6 +430,6 @@ fn executor_config(scope: &Scope<'_>) -> ExecutorConfig {
     ExecutorConfig {
         memory_bytes: limits.graph_bytes,
         reader_reserve_bytes: limits.graph_reader_bytes,
-        rules: scope.rules().graphs(),
+        rules: scope.rules().graphs().of_executors(),
     }
 }

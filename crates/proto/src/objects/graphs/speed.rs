@@ -1,6 +1,7 @@
 //! How fast links are, by what graphs have taken: the model's parameters follow what is measured.
 //!
-//! One number for all links of this host's graphs. Who is slower than the others is found out by tasks, graph by graph.
+//! One number for all links of this host's graphs, and for each node that is slower than most how many times that is (`objects/meter.rs`).
+//! Who has become slow meanwhile is found out by tasks, graph by graph.
 
 use graph::{LinkEnd, Links, Planned};
 use types::{NodeId, Time};
@@ -25,15 +26,20 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// What links are worth to an asker at `node`.
-    pub(super) fn links(self, node: NodeId) -> Links {
+    /// What links are worth to an asker at `node`, who knows how many times slower than others some nodes are.
+    pub(super) fn links(self, node: NodeId, slow: impl IntoIterator<Item = (NodeId, f64)>) -> Links {
         let usual = LinkEnd::default();
         let others = LinkEnd {
             up_bytes_per_s: usual.up_bytes_per_s / self.slowness,
             down_bytes_per_s: usual.down_bytes_per_s / self.slowness,
             ..usual
         };
-        Links { asker_node: Some(node.0), ..Links::uniform(others) }
+        let slower = |(node, times): (NodeId, f64)| {
+            let (up, down) = (others.up_bytes_per_s / times, others.down_bytes_per_s / times);
+            (node.0, LinkEnd { up_bytes_per_s: up, down_bytes_per_s: down, ..others })
+        };
+        let nodes = slow.into_iter().map(slower).collect();
+        Links { asker_node: Some(node.0), nodes, ..Links::uniform(others) }
     }
 
     /// A graph that was planned by this has ended well.
@@ -59,8 +65,16 @@ mod tests {
             speed.note(&planned, Time(10_000));
         }
         assert!((9.0..11.0).contains(&speed.slowness), "{speed:?}");
-        let rate = speed.links(NodeId(1)).others.up_bytes_per_s;
+        let rate = speed.links(NodeId(1), []).others.up_bytes_per_s;
         assert!((11e6..14e6).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn who_is_slower_than_others_is_so_many_times_slower_than_they_are_said_to_be() {
+        let speed = Speed { slowness: 2.0 };
+        let links = speed.links(NodeId(1), [(NodeId(4), 8.0)]);
+        assert_eq!(links.others.up_bytes_per_s / links.nodes[&4].up_bytes_per_s, 8.0);
+        assert!(links.is_sound() && links.nodes.len() == 1);
     }
 
     #[test]
@@ -68,8 +82,8 @@ mod tests {
         let mut speed = Speed::default();
         let planned = |predicted_us| Planned { scheme: Scheme::Star, predicted_us, started: Time(0) };
         (0..100).for_each(|_| speed.note(&planned(1.0), Time(u64::MAX)));
-        assert!(speed.slowness <= SLOWEST && speed.links(NodeId(1)).is_sound());
+        assert!(speed.slowness <= SLOWEST && speed.links(NodeId(1), []).is_sound());
         (0..100).for_each(|_| speed.note(&planned(f64::MAX), Time(0)));
-        assert!(speed.slowness >= FASTEST && speed.links(NodeId(1)).is_sound());
+        assert!(speed.slowness >= FASTEST && speed.links(NodeId(1), []).is_sound());
     }
 }

@@ -12,6 +12,10 @@ pub struct GraphStats {
     pub load: Load,
     /// Orders of this host that a graph has carried out, or has not, by the scheme of the last one: `Scheme::ALL`.
     pub orders: [OrderStats; Scheme::ALL.len()],
+    /// Runs that have made something else than was wanted: a chunk that they read, or a rule, is broken.
+    pub spoilt: u64,
+    /// When the first of the runs here has to have ended.
+    pub first_deadline: Option<Time>,
 }
 
 /// Of orders by one scheme.
@@ -35,6 +39,8 @@ impl GraphStats {
     pub fn plus(mut self, other: &Self) -> Self {
         self.steps = self.steps.plus(&other.steps);
         self.load = self.load.plus(&other.load);
+        self.spoilt += other.spoilt;
+        self.first_deadline = [self.first_deadline, other.first_deadline].into_iter().flatten().min();
         for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
             *mine = mine.plus(others);
         }

@@ -5,13 +5,15 @@ use graph::{
     AskerId, Class, Draft, Edge, Execution, Graph, Input, Output, Part, Place, Progress, Report, RunId, Span,
     Step, Wait, Why,
 };
-use types::NodeId;
+use types::{NodeId, RoleIndex};
 use wire::graph as sent;
 
 const _: () = assert!(sent::MAX_STEPS == graph::limits::MAX_STEPS);
 const _: () = assert!(sent::MAX_EDGES == graph::limits::MAX_EDGES);
 const _: () = assert!(sent::MAX_DEGREE == graph::limits::MAX_DEGREE);
 const _: () = assert!(sent::MAX_PARTS == graph::limits::MAX_PARTS);
+const _: () = assert!(sent::MAX_SLICE_BYTES == graph::limits::MAX_SLICE_BYTES as usize);
+const _: () = assert!(sent::MAX_SLICES == graph::limits::MAX_STRAND_BYTES / graph::limits::MIN_SLICE_BYTES);
 
 /// The run of this name.
 pub(super) fn run_of(run: sent::Run) -> RunId {
@@ -28,11 +30,23 @@ pub(super) fn node_of(run: RunId) -> NodeId {
     sent::Asker(run.asker.0).node()
 }
 
-/// The graph that has come; none if it is none, or lets anybody but its asker write chunks.
-pub(super) fn graph_of(start: sent::Start) -> Option<Graph> {
+/// The graph that has come; none if it is none, lets anybody but its asker write chunks, or names roles that its group, of `roles` of
+/// them, does not have.
+pub(super) fn graph_of(start: sent::Start, roles: usize) -> Option<Graph> {
     let graph = draft_of(start).check().ok()?;
-    let writes = |step: &&Step| step.outputs.iter().any(|output| matches!(output, Output::Chunk(_)));
-    graph.steps.iter().filter(writes).all(|step| step.at == Place::Asker).then_some(graph)
+    let is_role = |role: RoleIndex| usize::from(role.0) < roles;
+    let is_input = |input: &Input| match *input {
+        Input::Chunk(role) => is_role(role),
+        Input::Stream(_) => true,
+    };
+    let is_output = |at: Place, output: &Output| match *output {
+        Output::Chunk(role) => at == Place::Asker && is_role(role),
+        Output::Stream(_) => true,
+    };
+    let is_step = |step: &Step| {
+        step.inputs.iter().all(is_input) && step.outputs.iter().all(|output| is_output(step.at, output))
+    };
+    graph.steps.iter().all(is_step).then_some(graph)
 }
 
 fn draft_of(start: sent::Start) -> Draft {

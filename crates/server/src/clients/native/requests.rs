@@ -94,10 +94,10 @@ impl NativeConnection {
         }
         worker.counters.native_requests.inc();
         if !worker.shared.config.native_scans {
-            return Answer::Just(Code::ScansOff).put(id, &mut state.output);
+            return Answer::Just(Code::ScansOff).put(id, state.output.text());
         }
         if ask.is_late(now.time.since(state.times.read)) {
-            return Answer::Just(Code::Late).put(id, &mut state.output);
+            return Answer::Just(Code::Late).put(id, state.output.text());
         }
         let place = worker.host.borrow().locate_scan(&ask.scan);
         state.expect(worker, now, id, OpKind::Scan, 0, Wants::Code);

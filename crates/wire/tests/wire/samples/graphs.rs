@@ -1,6 +1,7 @@
 //! What travels about coding graphs.
 
 use wire::graph::*;
+use wire::object::Checked;
 
 use super::{Gen, Sample};
 
@@ -12,13 +13,8 @@ structs! {
     Start { run, group, view, deadline_us, slice_len, window, class, execution, strand, steps, edges }
     Part { chunk, offset, len }
     Edge { from, to }
-    Slice { run, seats, edge, index, slice }
-    Credit { run, seats, edge, below }
-    AskCredit { run, seats, edge }
     Cancel { run }
     Probe { run }
-    Report { run, news }
-    Progress { step, done, wait }
 }
 
 choices! {
@@ -43,5 +39,67 @@ impl Sample for Step {
         let (inputs, outputs): (Vec<Port>, Vec<Port>) = (from.of(), from.of());
         let matrix = from.bytes(inputs.len() * outputs.len()).into();
         Self { at: from.of(), start: from.of(), len: from.of(), inputs, outputs, matrix }
+    }
+}
+
+/// Brings a number within a bound.
+fn below(number: &mut u32, bound: u32) {
+    *number %= bound;
+}
+
+fn edge(number: &mut u32) {
+    below(number, MAX_EDGES as u32);
+}
+
+impl Sample for Slice {
+    fn sample(from: &mut Gen) -> Self {
+        let (run, seats, mut edge_of, mut index, mut slice): (_, _, _, _, Checked) =
+            (from.of(), from.of(), from.of(), from.of(), from.of());
+        edge(&mut edge_of);
+        below(&mut index, MAX_SLICES);
+        if slice.bytes.is_empty() {
+            slice = Checked::new(from.bytes(1).into());
+        }
+        Self { run, seats, edge: edge_of, index, slice }
+    }
+}
+
+impl Sample for Credit {
+    fn sample(from: &mut Gen) -> Self {
+        let mut credit = Self { run: from.of(), seats: from.of(), edge: from.of(), below: from.of() };
+        edge(&mut credit.edge);
+        below(&mut credit.below, MAX_SLICES);
+        credit.below += 1;
+        credit
+    }
+}
+
+impl Sample for AskCredit {
+    fn sample(from: &mut Gen) -> Self {
+        let mut ask = Self { run: from.of(), seats: from.of(), edge: from.of() };
+        edge(&mut ask.edge);
+        ask
+    }
+}
+
+impl Sample for Report {
+    fn sample(from: &mut Gen) -> Self {
+        let mut report = Self { run: from.of(), news: from.of() };
+        if let News::Failed(Why::BadSlice { edge: of } | Why::Cut { edge: of }) = &mut report.news {
+            edge(of);
+        }
+        report
+    }
+}
+
+impl Sample for Progress {
+    fn sample(from: &mut Gen) -> Self {
+        let mut progress = Self { step: from.of(), done: from.of(), wait: from.of() };
+        below(&mut progress.step, MAX_STEPS as u32);
+        below(&mut progress.done, MAX_SLICES + 1);
+        if let Wait::Slice(of) | Wait::Credit(of) = &mut progress.wait {
+            edge(of);
+        }
+        progress
     }
 }
