@@ -32,7 +32,9 @@ pub use host::inspect::damage_chunk;
 pub use host::inspect::{
     NamespaceUse, RoleBytes, graph_links, lost_keys, seen_links, wrong_keys, wrong_stripes,
 };
-pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
+pub use host::{
+    Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token, locate_scan,
+};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};

@@ -1,22 +1,17 @@
 //! Every cell: all sides take turns in each round, each round begins with another one.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 
 use processes::local_cluster::Options;
 use processes::servers::Server;
-use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::cells::{Cell, Side, Work, size};
 use super::document::{Document, Figures, Measured};
+use super::runs::{MEMCACHED_MIB, NODE_MEMORY, PROCESSES, Run, bench};
 use crate::document::machine;
 use crate::spread::Spread;
 
-/// Nodes of the cluster, and processes of memcached.
-pub(super) const PROCESSES: u16 = 5;
-pub(super) const NODE_MEMORY: &str = "1GiB";
-pub(super) const MEMCACHED_MIB: u64 = 1024;
 /// memcached's longest item, in MiB.
 const LONGEST_MIB: u64 = 64;
 /// Bytes of values that are loaded of each length, and the bounds on their number: each process is to have some of its own.
@@ -24,25 +19,10 @@ const LOADED_BYTES: usize = 64 << 20;
 const LEAST_KEYS: usize = 40;
 const MOST_KEYS: usize = 50_000;
 
-/// How often a run is tried that cannot be done.
-const TRIES: u32 = 3;
-
 /// What runs.
 struct Servers {
     cluster: Server,
     memcached: Server,
-}
-
-/// The figures of one run.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    pub kops: f64,
-    pub rate: f64,
-    pub p50_us: f64,
-    pub p99_us: f64,
-    pub server_us: f64,
-    pub client_us: f64,
-    pub failed: u64,
 }
 
 pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), String> {
@@ -118,32 +98,6 @@ fn run(arguments: &Arguments, server: &Server, side: Side, cell: Cell, round: us
     let flags = pairs.iter().flat_map(|(flag, value)| [*flag, value.as_str()]);
     let flags: Vec<&str> = flags.chain(side.flags().iter().copied()).collect();
     bench(server, cell.work.name(), &flags)
-}
-
-/// Runs `gestalt bench` on a workload.
-pub(super) fn bench<S: AsRef<OsStr>>(server: &Server, workload: &str, flags: &[S]) -> Result<Run, String> {
-    let mut tries = 1;
-    let report = loop {
-        match server.bench(workload, flags) {
-            Ok(report) => break report,
-            // Where a machine is shared a short run may get no time at all.
-            Err(_) if tries < TRIES => tries += 1,
-            Err(reason) => return Err(reason),
-        }
-    };
-    // What is missing must not look like a figure.
-    let number = |path: &str| report.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
-    let failed =
-        report["errors"].as_object().map_or(0, |errors| errors.values().filter_map(Value::as_u64).sum());
-    Ok(Run {
-        kops: number("/operations_per_second") / 1000.0,
-        rate: number("/megabytes_per_second"),
-        p50_us: number("/latency_us/p50"),
-        p99_us: number("/latency_us/p99"),
-        server_us: number("/server_cpu_us_per_operation"),
-        client_us: number("/client_cpu_us_per_operation"),
-        failed: failed + report["misses"].as_u64().unwrap_or(0),
-    })
 }
 
 /// Over the rounds; ratios are taken round by round, so that what slows the machine for longer than a round does not move them.

@@ -11,6 +11,7 @@ mod modes;
 mod overlap;
 mod page;
 mod plot;
+mod runs;
 mod ycsb;
 
 use std::fs;
@@ -41,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
             Part::Overlap => overlap::measure(arguments, &mut document)?,
             Part::Modes => modes::measure(arguments, &mut document)?,
-            Part::Ycsb => ycsb::measure(arguments, &mut document)?,
+            Part::Ycsb => document.ycsb = ycsb::measure(arguments)?,
         }
         document.save(&arguments.out)?;
     }

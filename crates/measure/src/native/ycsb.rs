@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::Arguments;
 use super::cells::{CROWD, USUAL};
-use super::document::Document;
-use super::matrix::{self, Run};
+use super::runs::{self, Run};
 use crate::spread::Spread;
 
 /// In this order: the last one adds keys.
@@ -88,14 +87,11 @@ struct Servers {
 
 impl Servers {
     fn start(quick: bool) -> Result<Self, String> {
-        let options = Options {
-            nodes: matrix::PROCESSES,
-            memory: matrix::NODE_MEMORY.to_owned(),
-            ..Options::default()
-        };
+        let options =
+            Options { nodes: runs::PROCESSES, memory: runs::NODE_MEMORY.to_owned(), ..Options::default() };
         Ok(Self {
             cluster: Server::gestalt_with(&options)?,
-            memcached: Server::memcacheds(matrix::PROCESSES, matrix::MEMCACHED_MIB, 1)?,
+            memcached: Server::memcacheds(runs::PROCESSES, runs::MEMCACHED_MIB, 1)?,
             valkey: if quick { None } else { Some(Server::valkey(2)?) },
         })
     }
@@ -118,7 +114,8 @@ impl Servers {
     }
 }
 
-pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), String> {
+/// Runs all of them.
+pub fn measure(arguments: &Arguments) -> Result<Vec<Workload>, String> {
     let servers = Servers::start(arguments.quick)?;
     let keys = if arguments.quick { QUICK_KEYS } else { KEYS };
     servers.load(keys)?;
@@ -130,7 +127,7 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
             for turn in 0..sides.len() {
                 let (side, server) = sides[(round + turn) % sides.len()];
                 let flags = flags(arguments, side, keys, round);
-                runs.entry(side).or_default().push(matrix::bench(server, name, &flags)?);
+                runs.entry(side).or_default().push(runs::bench(server, name, &flags)?);
             }
         }
         let figures = runs.iter().map(|(side, runs)| (*side, Figures::of(runs))).collect();
@@ -138,8 +135,7 @@ pub fn measure(arguments: &Arguments, document: &mut Document) -> Result<(), Str
         workload.show();
         workloads.push(workload);
     }
-    document.ycsb = workloads;
-    Ok(())
+    Ok(workloads)
 }
 
 fn flags(arguments: &Arguments, side: Side, keys: &str, round: usize) -> Vec<String> {

@@ -129,7 +129,7 @@ pub(super) fn begin_anew(rules: Rules, view: &mut GroupView, role: RoleIndex, ho
 pub(super) fn cancel_learners(rules: Rules, view: &mut GroupView) {
     let is_needed = |learner: &&Learner| {
         let has_primary = view.data_role(learner.role).is_some_and(|data| data.primary.is_some());
-        let spares_one = rules.crowded_mirrors_stay() && view.is_beside_parity(learner.role);
+        let spares_one = rules.hand_overs().crowded_mirrors_stay() && view.is_beside_parity(learner.role);
         learner.whole && (!has_primary || spares_one)
     };
     if rules.failures_cancel_learners() {

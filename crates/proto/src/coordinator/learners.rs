@@ -186,8 +186,8 @@ impl Learners {
         let ready = |view: &&GroupView| {
             let have_ended = view.learners.iter().all(|learner| learner.whole);
             view.is_steady()
-                && rules.hand_over_needs_lone_mirror(view.may_hand_over(role))
-                && rules.hand_over_needs_ended_lessons(have_ended)
+                && rules.hand_overs().need_lone_mirror(view.may_hand_over(role))
+                && rules.hand_overs().need_ended_lessons(have_ended)
         };
         let Some(view) = state.view(group).filter(ready) else { return };
         let (Some(learner), Some(data)) = (view.learner(role), view.data_role(role)) else { return };

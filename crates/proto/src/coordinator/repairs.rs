@@ -114,7 +114,7 @@ impl Repairs {
         state.change_view(member.group, |view| {
             decide::fence(view, &protection, member.role);
             // What another learner was taught by this primary the next one knows nothing of.
-            if rules.lessons_end_with_their_teacher() {
+            if rules.hand_overs().lessons_end_with_their_teacher() {
                 view.learners.retain(|learner| learner.whole);
             }
         });

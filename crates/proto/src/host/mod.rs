@@ -348,12 +348,6 @@ impl Host {
         self.views.locate(key)
     }
 
-    /// Where the keys are that `scan` is about.
-    #[must_use]
-    pub fn locate_scan(&self, scan: &Scan) -> Place {
-        self.views.locate_scan(scan)
-    }
-
     /// Reads `key`, which is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no
     /// message.
     pub fn read(&mut self, now: Now, place: Place, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
@@ -473,6 +467,12 @@ impl Host {
 
 /// Bounds the loop in `flush`; what is left is sent with the next batch.
 const MAX_FLUSH_ROUNDS: usize = 64;
+
+/// Where the keys are that `scan` is about, as `host` knows.
+#[must_use]
+pub fn locate_scan(host: &Host, scan: &Scan) -> Place {
+    host.views.locate_scan(scan)
+}
 
 /// Memory goes bad, for tests of what notices.
 /// See [`Host::carry_out`]: where there is anything.

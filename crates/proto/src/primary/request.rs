@@ -151,7 +151,7 @@ impl Primary {
         if let Op::Scan(scan) = &pending.request.op
             && context.rules.scans().need_lease(may_serve)
         {
-            return self.attempt_scan(context, scan);
+            return attempt_scan(self, context, scan);
         }
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
@@ -179,22 +179,6 @@ impl Primary {
             return attempt_once(self, context, pending);
         }
         attempt_undone(self, context, pending)
-    }
-
-    /// A page of keys of committed state.
-    fn attempt_scan(&mut self, context: &mut Context<'_>, scan: &Scan) -> Attempt {
-        let Some(store) = self.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
-        self.stream.flush_due(context, store);
-        if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
-            return Attempt::Wait(Wait::Sweep);
-        }
-        let (now, verifies, rules) =
-            (self.wall.at(context.now.unix), self.core.is_rebuilding(), context.rules);
-        match (Look { store, now, verifies, rules }).page(scan) {
-            Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
-            Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
-            Paged::Failed(failure) => Attempt::failed(failure),
-        }
     }
 
     /// A read of committed state.
@@ -558,4 +542,20 @@ fn keep_refusal(
         primary.stream.append(context, primary.phase.serving_mut(), draft);
     }
     is_kept
+}
+
+/// A page of keys of committed state.
+fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
+    let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
+    primary.stream.flush_due(context, store);
+    if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
+        return Attempt::Wait(Wait::Sweep);
+    }
+    let (now, verifies, rules) =
+        (primary.wall.at(context.now.unix), primary.core.is_rebuilding(), context.rules);
+    match (Look { store, now, verifies, rules }).page(scan) {
+        Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
+        Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
+        Paged::Failed(failure) => Attempt::failed(failure),
+    }
 }

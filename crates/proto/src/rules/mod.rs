@@ -9,6 +9,7 @@
 
 mod bug;
 mod graphs;
+mod hand_overs;
 mod objects;
 mod scans;
 mod sessions;
@@ -276,26 +277,6 @@ impl Rules {
     /// Whether something is beyond repair the rows of the code say.
     pub(crate) fn beyond_repair(self, by_rows: bool, by_counting: bool) -> bool {
         if self.prevent(Bug::SolvabilityByCounting) { by_rows } else { by_counting }
-    }
-
-    /// The whole mirror stays of a primary that has a parity beside it.
-    pub(crate) fn crowded_mirrors_stay(self) -> bool {
-        self.prevent(Bug::CrowdedMirrorDropped)
-    }
-
-    /// A mirror is not handed the role while its node has another role of the group.
-    pub(crate) fn hand_over_needs_lone_mirror(self, is_alone: bool) -> bool {
-        is_alone || !self.prevent(Bug::HandedOverToCrowded)
-    }
-
-    /// A role is handed over when no other lesson of the group is under way.
-    pub(crate) fn hand_over_needs_ended_lessons(self, have_ended: bool) -> bool {
-        have_ended || !self.prevent(Bug::LessonOutlivesTeacher)
-    }
-
-    /// Other lessons of the group end with a hand-over: the next primary knows nothing of them.
-    pub(crate) fn lessons_end_with_their_teacher(self) -> bool {
-        self.prevent(Bug::LessonOutlivesTeacher)
     }
 
     /// A parity is in sync once all `primaries` have caught it up.
