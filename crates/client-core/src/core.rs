@@ -98,7 +98,7 @@ impl Core {
         if self.requests.len() >= self.config.max_requests {
             return Err(Error::Full);
         }
-        if !Self::has_right_key(&key, &op) {
+        if !scans::has_right_key(&key, &op) {
             return Err(Error::BadKey);
         }
         if matches!(&op, Op::Store { body, .. } if body.len() > MAX_OBJECT_BYTES) {
@@ -577,7 +577,7 @@ impl Core {
         let Some(request) = self.requests.get(&id) else { return };
         let beside = self.config.beside.filter(|_| request.op.is_plain_read());
         let beside = beside.and_then(|address| self.nodes.any(now, |known| known == address));
-        let first = beside.or_else(|| self.primary_of(now, namespace, request));
+        let first = beside.or_else(|| scans::primary_of(&self.nodes, now, namespace, request));
         let Some(address) = first.or_else(|| self.nodes.any(now, |_| true)) else {
             self.homeless.insert(id);
             return;

@@ -28,6 +28,7 @@ pub use coordinator::{
 };
 pub use entrance::{End, Entrance, Verdict};
 pub use host::inspect::{NamespaceUse, RoleBytes, lost_keys, wrong_keys, wrong_stripes};
+pub use host::locate_scan;
 pub use host::{Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token};
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};

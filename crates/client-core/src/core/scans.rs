@@ -14,27 +14,6 @@ use crate::operation::Op;
 use crate::request::{Place, Request};
 
 impl Core {
-    /// Whether this can be asked of this key, or of none.
-    pub(super) fn has_right_key(key: &[u8], op: &Op) -> bool {
-        match op {
-            Op::Scan(scan) => scan.is_possible(),
-            _ => (1..=MAX_KEY_BYTES).contains(&key.len()),
-        }
-    }
-
-    /// The address of the primary of what `request` is about.
-    pub(super) fn primary_of(
-        &self,
-        now: Time,
-        namespace: NamespaceId,
-        request: &Request,
-    ) -> Option<SocketAddr> {
-        match &request.op {
-            Op::Scan(scan) => self.nodes.primary_of_role(now, namespace, scan.role),
-            _ => self.nodes.primary(now, namespace, &request.key),
-        }
-    }
-
     /// A page has come. How many data roles there are the map says, by which the page was asked for.
     pub(super) fn keys_come(&mut self, id: RequestId, page: Box<ScanPage>) {
         let namespace = self.nodes.map().and_then(|map: &RouteMap| self.namespace(map));
@@ -50,6 +29,27 @@ impl Core {
             self.keys_come(id, Box::default());
         }
         passes_over
+    }
+}
+
+/// Whether this can be asked of this key, or of none.
+pub(super) fn has_right_key(key: &[u8], op: &Op) -> bool {
+    match op {
+        Op::Scan(scan) => scan.is_possible(),
+        _ => (1..=MAX_KEY_BYTES).contains(&key.len()),
+    }
+}
+
+/// The address of the primary of what `request` is about.
+pub(super) fn primary_of(
+    nodes: &Nodes,
+    now: Time,
+    namespace: NamespaceId,
+    request: &Request,
+) -> Option<SocketAddr> {
+    match &request.op {
+        Op::Scan(scan) => nodes.primary_of_role(now, namespace, scan.role),
+        _ => nodes.primary(now, namespace, &request.key),
     }
 }
 

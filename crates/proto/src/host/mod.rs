@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 use store::Item;
 use types::op::{Failure, Outcome};
 use types::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, Scan, ScrubProgress,
+    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, ScrubProgress,
     ViewVersion,
 };
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
@@ -61,6 +61,7 @@ use links::Links;
 use members::Members;
 pub use memory::{HostMemory, IndexMemory};
 pub use objects::Streams;
+pub use route::locate_scan;
 use routes::Routes;
 pub use stats::HostStats;
 pub(crate) use surroundings::Surroundings;
@@ -341,12 +342,6 @@ impl Host {
     #[must_use]
     pub fn locate(&self, key: &[u8]) -> Place {
         self.views.locate(key)
-    }
-
-    /// Where the keys are that `scan` is about.
-    #[must_use]
-    pub fn locate_scan(&self, scan: &Scan) -> Place {
-        self.views.locate_scan(scan)
     }
 
     /// Reads `key`, which is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no

@@ -15,6 +15,7 @@ use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
+use crate::rules::ScanRules;
 use crate::{Now, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
@@ -149,9 +150,9 @@ impl Primary {
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
         if let Op::Scan(scan) = &pending.request.op
-            && context.rules.scans().need_lease(may_serve)
+            && ScanRules::of(context.rules).need_lease(may_serve)
         {
-            return self.attempt_scan(context, scan);
+            return attempt_scan(self, context, scan);
         }
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
@@ -179,22 +180,6 @@ impl Primary {
             return attempt_once(self, context, pending);
         }
         attempt_undone(self, context, pending)
-    }
-
-    /// A page of keys of committed state.
-    fn attempt_scan(&mut self, context: &mut Context<'_>, scan: &Scan) -> Attempt {
-        let Some(store) = self.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
-        self.stream.flush_due(context, store);
-        if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
-            return Attempt::Wait(Wait::Sweep);
-        }
-        let (now, verifies, rules) =
-            (self.wall.at(context.now.unix), self.core.is_rebuilding(), context.rules);
-        match (Look { store, now, verifies, rules }).page(scan) {
-            Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
-            Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
-            Paged::Failed(failure) => Attempt::failed(failure),
-        }
     }
 
     /// A read of committed state.
@@ -485,6 +470,21 @@ impl Primary {
                 Attempt::Wait(_) => return self.waiting.push_front(queue, pending),
             }
         }
+    }
+}
+
+/// A page of keys of committed state.
+fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
+    let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
+    primary.stream.flush_due(context, store);
+    if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
+        return Attempt::Wait(Wait::Sweep);
+    }
+    let (now, verifies) = (primary.wall.at(context.now.unix), primary.core.is_rebuilding());
+    match (Look { store, now, verifies, rules: ScanRules::of(context.rules) }).page(scan) {
+        Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
+        Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
+        Paged::Failed(failure) => Attempt::failed(failure),
     }
 }
 

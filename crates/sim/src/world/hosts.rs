@@ -88,7 +88,7 @@ impl World {
         let mut submitted = None;
         let runs = self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = match (&request.op, member) {
-                (Op::Scan(scan), _) => machine.locate_scan(scan),
+                (Op::Scan(scan), _) => proto::locate_scan(machine, scan),
                 (_, Some(member)) => Place::of(member),
                 (_, None) => machine.locate(request.key_bytes()),
             };

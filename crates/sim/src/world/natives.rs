@@ -397,7 +397,7 @@ impl Natively<'_> {
         }
         let nodes = &self.world.cluster.nodes;
         let host = nodes.host(nodes.hosts_on(node).start);
-        let Some(member) = host.and_then(|host| host.locate_scan(&scan).member) else {
+        let Some(member) = host.and_then(|host| proto::locate_scan(host, &scan).member) else {
             return self.settle(link, id, &Outcome::Failed(Failure::Unavailable));
         };
         let host = nodes.host_for(node, member.group);

@@ -99,7 +99,7 @@ impl NativeConnection {
         if ask.is_late(now.time.since(state.times.read)) {
             return Answer::Just(Code::Late).put(id, &mut state.output);
         }
-        let place = worker.host.borrow().locate_scan(&ask.scan);
+        let place = proto::locate_scan(&worker.host.borrow(), &ask.scan);
         state.expect(worker, now, id, OpKind::Scan, 0, Wants::Code);
         self.submit(worker, state, now, (id, place), types::op::Request::scan(ask.scan));
     }
