@@ -15,6 +15,7 @@ use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
+use crate::rules::ScanRules;
 use crate::{Now, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
@@ -149,7 +150,7 @@ impl Primary {
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
         if let Op::Scan(scan) = &pending.request.op
-            && context.rules.scans().need_lease(may_serve)
+            && ScanRules::of(context.rules).need_lease(may_serve)
         {
             return attempt_scan(self, context, scan);
         }
@@ -472,6 +473,21 @@ impl Primary {
     }
 }
 
+/// A page of keys of committed state.
+fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
+    let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
+    primary.stream.flush_due(context, store);
+    if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
+        return Attempt::Wait(Wait::Sweep);
+    }
+    let (now, verifies) = (primary.wall.at(context.now.unix), primary.core.is_rebuilding());
+    match (Look { store, now, verifies, rules: ScanRules::of(context.rules) }).page(scan) {
+        Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
+        Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
+        Paged::Failed(failure) => Attempt::failed(failure),
+    }
+}
+
 /// A write that has a name: first of all it is asked whether it was done.
 #[cold]
 fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
@@ -542,20 +558,4 @@ fn keep_refusal(
         primary.stream.append(context, primary.phase.serving_mut(), draft);
     }
     is_kept
-}
-
-/// A page of keys of committed state.
-fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
-    let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
-    primary.stream.flush_due(context, store);
-    if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
-        return Attempt::Wait(Wait::Sweep);
-    }
-    let (now, verifies, rules) =
-        (primary.wall.at(context.now.unix), primary.core.is_rebuilding(), context.rules);
-    match (Look { store, now, verifies, rules }).page(scan) {
-        Paged::Page(page) => Attempt::Answer(Outcome::Keys(Box::new(page))),
-        Paged::Absent(pages) => Attempt::Wait(Wait::Pages(pages)),
-        Paged::Failed(failure) => Attempt::failed(failure),
-    }
 }

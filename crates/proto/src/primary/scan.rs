@@ -8,7 +8,7 @@ use store::{DataStore, Item, Step};
 use types::op::Failure;
 use types::{MAX_PAGE_KEYS, PageRange, Scan, ScanBound, ScanPage, UnixSeconds, split_key};
 
-use crate::Rules;
+use crate::rules::ScanRules;
 
 /// Most hashes of which a page looks at the items: some tens of microseconds, where each lies in another line of memory.
 const MAX_STEPS: usize = 256;
@@ -31,7 +31,7 @@ pub(super) struct Look<'a> {
     pub now: UnixSeconds,
     /// Whether items are decoded ones, of which each has to be looked at.
     pub verifies: bool,
-    pub rules: Rules,
+    pub rules: ScanRules,
 }
 
 impl Look<'_> {
@@ -42,9 +42,9 @@ impl Look<'_> {
         for _ in 0..MAX_STEPS {
             let is_full = page.keys.len() >= usize::from(scan.keys) || bytes >= scan.bytes as usize;
             let Some(from) = next.filter(|_| !is_full) else { break };
-            let (hash, items) = match self.rules.scans().step(self.store, from) {
+            let (hash, items) = match self.rules.step(self.store, from) {
                 Step::Items(hash, items) => (hash, items),
-                Step::Absent(hash, _) if self.rules.scans().passes_over_what_is_absent() => {
+                Step::Absent(hash, _) if self.rules.passes_over_what_is_absent() => {
                     next = ScanBound::behind(hash);
                     continue;
                 }
@@ -70,7 +70,7 @@ impl Look<'_> {
             }
             bytes += wanted.iter().map(|key| key.len()).sum::<usize>();
             page.keys.extend(wanted.into_iter().map(Bytes::copy_from_slice));
-            next = self.rules.scans().behind(from, hash);
+            next = self.rules.behind(from, hash);
         }
         page.next = next;
         Paged::Page(page)

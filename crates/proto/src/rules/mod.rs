@@ -17,6 +17,7 @@ mod sessions;
 use types::{RoleIndex, Seq, UnixSeconds};
 
 pub use bug::Bug;
+pub(crate) use scans::ScanRules;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,12 @@ use super::{Bug, Rules};
 #[derive(Clone, Copy)]
 pub(crate) struct ScanRules(Rules);
 
-impl Rules {
-    /// Those of scans.
-    pub(crate) fn scans(self) -> ScanRules {
-        ScanRules(self)
-    }
-}
-
 impl ScanRules {
+    /// Those of all rules that scans have.
+    pub(crate) fn of(rules: Rules) -> Self {
+        Self(rules)
+    }
+
     /// A page is a read, and needs a lease as any other.
     pub(crate) fn need_lease(self, may_serve: bool) -> bool {
         may_serve || !self.0.prevent(Bug::ScanWithoutLease)
