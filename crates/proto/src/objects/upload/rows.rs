@@ -144,7 +144,7 @@ impl Rows {
 fn parities(coder: &Coder, protection: &Protection, data: &[Checked]) -> Vec<Checked> {
     let (code, len) = (protection.code(), data.first().map_or(0, |cell| cell.bytes.len()));
     let sources: SmallVec<[&[u8]; 16]> = data.iter().map(|cell| &cell.bytes[..]).collect();
-    let mut sums = vec![vec![0; len]; code.m()];
+    let mut sums: Vec<Vec<u8>> = (0..code.m()).map(|_| vec![0; len]).collect();
     let mut outputs: SmallVec<[&mut [u8]; 8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
     coder.encode(code, &sources, &mut outputs).expect("cells of one length, as many as the code has");
     drop(outputs);
