@@ -103,7 +103,7 @@ impl Output {
     /// Gives its buffer back if it is empty.
     #[inline]
     pub(crate) fn give_back(&mut self, pool: &Pool) {
-        if self.0.len() == 0 {
+        if self.0.is_empty() {
             pool.return_output(self.text());
         }
     }
