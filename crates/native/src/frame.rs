@@ -10,6 +10,8 @@ pub const HEADER_BYTES: usize = 16;
 pub const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// Longest body: a piece, and what may stand before it.
 pub const MAX_BODY_BYTES: usize = MAX_PIECE_BYTES + 1024;
+/// Longest deadline of a request, in milliseconds: an hour.
+pub const MAX_DEADLINE_MS: u32 = 60 * 60 * 1000;
 /// Longest frame.
 pub const MAX_FRAME_BYTES: usize = HEADER_BYTES + MAX_BODY_BYTES;
 

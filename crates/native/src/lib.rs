@@ -27,7 +27,8 @@ pub use closing::{Closing, Reason};
 pub use dialogue::{Breach, Dialogue, Heard, MAX_REQUEST_ID};
 pub use fields::Malformed;
 pub use frame::{
-    Decoder, Frame, HEADER_BYTES, Header, Kind, MAX_BODY_BYTES, MAX_FRAME_BYTES, MAX_PIECE_BYTES,
+    Decoder, Frame, HEADER_BYTES, Header, Kind, MAX_BODY_BYTES, MAX_DEADLINE_MS, MAX_FRAME_BYTES,
+    MAX_PIECE_BYTES,
 };
 pub use hello::{Capabilities, Hello, MAGIC, NEWEST_VERSION, OLDEST_VERSION, Welcome, agree};
 pub use map::{
@@ -35,5 +36,5 @@ pub use map::{
 };
 pub use message::{FromClient, FromServer, Piece, Window};
 pub use outcome::code_of;
-pub use request::{Ask, Content, GetAsk, MAX_DEADLINE_MS, Range, Request, StoreAsk};
+pub use request::{Ask, Content, GetAsk, Range, Request, StoreAsk};
 pub use scan::ScanAsk;

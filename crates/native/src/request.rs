@@ -6,10 +6,7 @@ use types::{ClientSession, MAX_OBJECT_BYTES, NamespaceId, Once};
 
 use crate::chunks::{BeginAsk, CommitAsk, FetchAsk, PutAsk, UnpinAsk, Written};
 use crate::fields::{Fields, Malformed, Put};
-use crate::frame::{Header, Kind, MAX_PIECE_BYTES, put_frame};
-
-/// Longest deadline, in milliseconds: an hour.
-pub const MAX_DEADLINE_MS: u32 = 60 * 60 * 1000;
+use crate::frame::{Header, Kind, MAX_DEADLINE_MS, MAX_PIECE_BYTES, put_frame};
 
 /// A request about one key.
 #[derive(Clone, Debug, PartialEq, Eq)]

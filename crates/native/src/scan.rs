@@ -4,8 +4,7 @@ use bytes::Bytes;
 use types::{NamespaceId, Scan, ScanBound, ScanPage, Slot};
 
 use crate::fields::{Fields, Malformed, Put};
-use crate::frame::{Kind, MAX_BODY_BYTES, put_frame};
-use crate::request::MAX_DEADLINE_MS;
+use crate::frame::{Kind, MAX_BODY_BYTES, MAX_DEADLINE_MS, put_frame};
 
 /// The longest page fits into a frame.
 const _: () = assert!(1 + 8 + 2 + types::MAX_PAGE_KEYS * (1 + types::MAX_KEY_BYTES) <= MAX_BODY_BYTES);
