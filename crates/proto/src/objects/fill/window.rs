@@ -230,7 +230,7 @@ mod tests {
     fn it_opens_until_answers_wait_and_no_further() {
         let mut window = Window::default();
         let came = fill(&mut window, Time(1), |_| false, link);
-        assert!(came > 800_000_000, "{came} bytes of a thousand million");
+        assert!(came > 700_000_000, "{came} bytes of a thousand million");
         let waits_us = window.bytes() / 1000;
         assert!(waits_us < 2 * TIMING.hedge_us / TARGET_SHARE, "{waits_us}");
     }
