@@ -218,3 +218,13 @@ impl KeyHash {
         self.0 & 0xff_ffff_ffff
     }
 }
+
+/// The 40 bits of a key's hash that an index keeps (`KeyHash::index_bits`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IndexHash(pub u64);
+
+impl From<KeyHash> for IndexHash {
+    fn from(hash: KeyHash) -> Self {
+        Self(hash.index_bits())
+    }
+}

@@ -1,18 +1,6 @@
 //! Index operations: what a record does to the index of its role, on the primary and on every replica alike.
 
-use crate::{ClientSession, NamespaceId, ResultCode, UnixSeconds};
-
-use crate::Addr;
-
-/// The 40 bits of a key's hash that an index keeps (`KeyHash::index_bits`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct IndexHash(pub u64);
-
-impl From<crate::KeyHash> for IndexHash {
-    fn from(hash: crate::KeyHash) -> Self {
-        Self(hash.index_bits())
-    }
-}
+use crate::{Addr, ClientSession, IndexHash, NamespaceId, ResultCode, UnixSeconds};
 
 /// The items that a namespace has written at one data role between two flushes of it there: its number, and how many flushes
 /// there were, counted to sixteen and from the beginning again.

@@ -49,10 +49,10 @@ pub use deal::Deal;
 pub use forming::Forming;
 pub use hedging::Hedging;
 pub use ids::{
-    ClusterId, Epoch, GroupId, HostId, Incarnation, KeyHash, MemberId, NamespaceId, NodeId, PoolId,
-    RoleIndex, Seq, Slot, Term, Time, UnixSeconds, ViewVersion,
+    ClusterId, Epoch, GroupId, HostId, Incarnation, IndexHash, KeyHash, MemberId, NamespaceId, NodeId,
+    PoolId, RoleIndex, Seq, Slot, Term, Time, UnixSeconds, ViewVersion,
 };
-pub use index_op::{Cohort, IndexHash, IndexOp, RunClass};
+pub use index_op::{Cohort, IndexOp, RunClass};
 pub use key::{BadKey, Key, KeyBuffer, MAX_ITEM_KEY_BYTES, MAX_KEY_BYTES, qualify, split_key};
 pub use layout::{
     Layout, LayoutVersion, LossPolicy, NodeLayout, NodeState, OnFinding, RepairSettings, ScrubSettings,

@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 use store::Item;
 use types::op::{Failure, Outcome};
 use types::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, ScrubProgress,
+    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, Scan, ScrubProgress,
     ViewVersion,
 };
 use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
@@ -61,7 +61,6 @@ use links::Links;
 use members::Members;
 pub use memory::{HostMemory, IndexMemory};
 pub use objects::Streams;
-pub use route::locate_scan;
 use routes::Routes;
 pub use stats::HostStats;
 pub(crate) use surroundings::Surroundings;
@@ -468,6 +467,12 @@ impl Host {
 
 /// Bounds the loop in `flush`; what is left is sent with the next batch.
 const MAX_FLUSH_ROUNDS: usize = 64;
+
+/// Where the keys are that `scan` is about.
+#[must_use]
+pub fn locate_scan(host: &Host, scan: &Scan) -> Place {
+    host.views.locate_scan(scan)
+}
 
 /// Memory goes bad, for tests of what notices.
 /// See [`Host::carry_out`]: where there is anything.

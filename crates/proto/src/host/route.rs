@@ -5,7 +5,7 @@
 //! outcome is unknown, and that is said.
 
 use types::op::{Failure, Op, Outcome, Request};
-use types::{GroupView, HostId, MemberId, RoleStatus, Scan};
+use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward};
 
 use super::Host;
@@ -190,12 +190,6 @@ impl Host {
             self.route_anew(now, member, pending);
         }
     }
-}
-
-/// Where the keys are that `scan` is about.
-#[must_use]
-pub fn locate_scan(host: &Host, scan: &Scan) -> Place {
-    host.views.locate_scan(scan)
 }
 
 /// Whether this host asks again what became of a write: once, and then its client decides.

@@ -40,7 +40,7 @@ pub use walk::Step;
 
 use bytes::Bytes;
 use types::class::{class_in_one_run, runs_of_large, slot_bytes};
-use types::{Cohort, KeyHash, NamespaceId, RunClass, UnixSeconds};
+use types::{Cohort, IndexHash, KeyHash, NamespaceId, RunClass, UnixSeconds};
 
 use crate::alloc::Allocator;
 use crate::{Area, AreaError, Budget, Category, Charge, CohortUse, Item, OutOfMemory, PageSet, Replica};
@@ -501,5 +501,11 @@ impl DataStore {
     fn other_bytes(&self) -> usize {
         let absent = self.contents.absent().memory_bytes();
         absent + self.hand.memory_bytes() + self.slots.pins_memory_bytes()
+    }
+
+    /// The first items from `from` on. Looks at those of one hash, and never at more of the index than lies between two entries.
+    #[must_use]
+    pub fn step(&self, from: IndexHash) -> Step<'_> {
+        self.contents.step(self.slots.allocator(), from)
     }
 }

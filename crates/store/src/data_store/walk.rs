@@ -6,7 +6,6 @@
 
 use types::{IndexHash, KeyHash, PageRange};
 
-use super::DataStore;
 use super::contents::Contents;
 use super::read::Unread;
 use crate::Item;
@@ -25,16 +24,9 @@ pub enum Step<'a> {
     End,
 }
 
-impl DataStore {
-    /// The first items from `from` on. Looks at those of one hash, and never at more of the index than lies between two entries.
-    #[must_use]
-    pub fn step(&self, from: IndexHash) -> Step<'_> {
-        self.contents.step(self.slots.allocator(), from)
-    }
-}
-
 impl Contents {
-    fn step(&self, slots: &Allocator, from: IndexHash) -> Step<'_> {
+    /// See [`super::DataStore::step`].
+    pub(super) fn step(&self, slots: &Allocator, from: IndexHash) -> Step<'_> {
         let Some((hash, _)) = self.replica().index().first_from(from) else { return Step::End };
         let mut items = Vec::with_capacity(1);
         for addr in self.replica().index().candidates(hash) {
