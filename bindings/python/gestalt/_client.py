@@ -7,7 +7,7 @@ import os
 import time
 import weakref
 from ctypes import byref, c_int, c_size_t, c_uint64
-from typing import Any, Callable, Generator, Generic, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Generator, Generic, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _library as lib
 from ._errors import Closed, ShortBuffer, check, error
@@ -536,6 +536,25 @@ class Client:
 
     def ilocate(self, key: Key) -> "Request[Places]":
         return self._simple(lib.ilocate, key, _places, False)
+
+    def scan(self, prefix: Key = b"") -> Iterator[bytes]:
+        """The keys that begin with a prefix, as they come: in no order, each that is there throughout at least once. Nodes allow it with
+        ``--native-scans``."""
+        handle, begin = c_uint64(), _key(prefix)
+        check(lib.scan_open(self._handle, begin, len(begin), byref(handle)))
+        key, length, code = ctypes.create_string_buffer(lib.MAX_KEY), c_size_t(), lib.OK
+
+        def wait(millis: int) -> int:
+            nonlocal code
+            code = lib.scan_next(handle, key, lib.MAX_KEY, byref(length), millis)
+            return code
+
+        try:
+            while _nap(wait, None) and code == lib.OK:
+                yield key.raw[: length.value]
+        finally:
+            if self._lives:
+                lib.scan_close(handle)
 
 
 def _handles(requests: Sequence["Request[Any]"]) -> Any:

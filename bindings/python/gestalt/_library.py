@@ -14,6 +14,7 @@ CHECK_BUFFERS = 2
 WITH_VERSION, WITH_RANGE, WITH_TTL, WITH_INITIAL = 1, 2, 4, 8
 SET, ADD, REPLACE, APPEND, PREPEND = range(5)
 FOREVER, NOBODY = 0xFFFFFFFF, 0xFFFF
+MAX_KEY = 250
 
 
 class Options(Structure):
@@ -151,6 +152,10 @@ cancel = _function(_quick, "cancel", [_HANDLE])
 release = _function(_quick, "release", [_HANDLE])
 result = _function(_quick, "result", [_HANDLE, POINTER(Outcome)])
 places = _function(_quick, "places", [_HANDLE, POINTER(Place), POINTER(Span), c_size_t, POINTER(c_size_t)])
+
+scan_open = _function(_quick, "scan_open", [_HANDLE, *_KEY, POINTER(c_uint64)])
+scan_next = _function(_waiting, "scan_next", [_HANDLE, c_void_p, c_size_t, POINTER(c_size_t), c_int64])
+scan_close = _function(_quick, "scan_close", [_HANDLE])
 
 queue_open = _function(_quick, "queue_open", [POINTER(c_uint64)])
 queue_fd = _function(_quick, "queue_fd", [_HANDLE])

@@ -40,13 +40,14 @@ def outcome(client, step):
         return {"miss": True} if number is None else {"number": number}
     if op == "touch":
         return {"found": client.touch(key, step["ttl"])}
+    if op == "scan":
+        return {"keys": sorted(set(scanned.decode() for scanned in client.scan(key)))}
     assert op == "delete"
     return {"found": client.delete(key)}
 
 
 def test_the_conformance_suite_passes(client):
-    # There are no scans here yet.
-    steps = [step for step in json.loads(STEPS.read_text()) if step["op"] != "scan"]
+    steps = json.loads(STEPS.read_text())
     assert len(steps) > 30
     # It begins with none of its keys.
     for key in {step["key"] for step in steps} - {""}:

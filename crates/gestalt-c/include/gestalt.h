@@ -5,7 +5,7 @@
  * latest; gestalt_test, gestalt_wait* and completion queues say when; gestalt_result says what it has come to; gestalt_release lets it go
  * at any moment and never waits for anybody else. One background thread for each client moves the bytes.
  *
- * Clients, requests and queues are numbers that are never used again in a process: whoever uses one too late gets GESTALT_HANDLE. 0 is none.
+ * Clients, requests, queues and scans are numbers that are never used again in a process: whoever uses one too late gets GESTALT_HANDLE. 0 is none.
  * All functions may be called by any thread at any time.
  *
  * Buffers. What a key, a struct or a list points to is read before the call returns. The value of gestalt_iset and gestalt_istore, and the
@@ -69,6 +69,9 @@ extern "C" {
 typedef uint64_t gestalt_client;
 typedef uint64_t gestalt_request;
 typedef uint64_t gestalt_queue;
+typedef uint64_t gestalt_scan;
+
+#define GESTALT_MAX_KEY 250 /* bytes */
 
 /* How a client is made. Null stands for all zeros. */
 typedef struct gestalt_options {
@@ -276,6 +279,21 @@ int gestalt_queue_poll(gestalt_queue queue, gestalt_event *events, size_t capaci
 
 /* Ends it, with its descriptor; the requests go on, and whoever waits is woken with HANDLE. */
 int gestalt_queue_close(gestalt_queue queue);
+
+/*
+ * Begins to list the keys that begin with a prefix, in the client's namespace; null and 0 = all. In no order; each key that is there from the
+ * beginning to the end comes at least once. Nodes allow it with --native-scans.
+ */
+int gestalt_scan_open(gestalt_client client, const void *prefix, size_t prefix_len, gestalt_scan *scan);
+
+/*
+ * Waits for the next key and puts it into your buffer of at least GESTALT_MAX_KEY bytes. MISS when there are no more; PENDING when
+ * `timeout_ms` has passed first (below 0 = never): then it comes with the next call. After any other failure there are no more.
+ */
+int gestalt_scan_next(gestalt_scan scan, void *key, size_t capacity, size_t *key_len, int64_t timeout_ms);
+
+/* Ends it, at its end or before. */
+int gestalt_scan_close(gestalt_scan scan);
 
 #ifdef __cplusplus
 }

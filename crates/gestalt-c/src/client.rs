@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use gestalt::raw::Shell;
+use bytes::Bytes;
+use gestalt::raw::{Scanner, Shell};
 use nix::sys::signal::SigSet;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
@@ -20,7 +21,7 @@ pub(crate) const CHECK_BUFFERS: u32 = 2;
 
 /// See the module.
 pub(crate) struct Client {
-    pub shell: Shell,
+    pub shell: Arc<Shell>,
     runtime: Handle,
     thread: Mutex<Option<JoinHandle<()>>>,
     stop: Arc<Notify>,
@@ -29,6 +30,8 @@ pub(crate) struct Client {
     /// Requests that have not been released.
     held: AtomicUsize,
     most: usize,
+    /// Of requests that name none.
+    timeout: Duration,
 }
 
 impl Client {
@@ -73,7 +76,8 @@ impl Client {
         };
         let thread = thread::Builder::new().name("gestalt".to_owned()).spawn(run).map_err(system)?;
         Ok(Self {
-            shell: Shell::start(options.config(), handle.clone()),
+            shell: Arc::new(Shell::start(options.config(), handle.clone())),
+            timeout: options.timeout,
             runtime: handle,
             thread: Mutex::new(Some(thread)),
             stop,
@@ -81,6 +85,11 @@ impl Client {
             held: AtomicUsize::new(0),
             most: options.max_requests,
         })
+    }
+
+    /// A scan of the keys that begin with `prefix`.
+    pub(crate) fn scan(&self, prefix: Bytes) -> Scanner {
+        Scanner::begin(Arc::clone(&self.shell), self.timeout, gestalt::Scan::of(prefix))
     }
 
     /// One more request is held.

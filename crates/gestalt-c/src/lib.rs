@@ -6,10 +6,11 @@
 //! | `structs` | what C hands in and gets back, as it lies in memory |
 //! | `codes` | the numbers of outcomes, and the sentence of a thread's last failure |
 //! | `memory` | the caller's pointers: what is taken at their word, and what is not |
-//! | `table` | clients, requests and queues by their numbers, which are never used again |
+//! | `table` | clients, requests, queues and scans by their numbers, which are never used again |
 //! | `client` | one client and its thread |
 //! | `request` | one request: over or not, and who waits for it |
 //! | `queue` | requests that are over, and an eventfd that says so |
+//! | `scan` | the keys of a client's namespace, one after the other |
 //! | `sinks` | where bytes and answers go as they come |
 //!
 //! **A buffer of the caller** is touched in two places: by a `Sink`, which the shell calls under its lock, and by the shell as it sends (see
@@ -24,6 +25,7 @@ mod codes;
 mod memory;
 mod queue;
 mod request;
+mod scan;
 mod sinks;
 pub mod structs;
 mod table;

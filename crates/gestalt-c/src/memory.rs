@@ -46,6 +46,19 @@ pub(crate) unsafe fn key(key: *const c_void, len: usize) -> Result<Bytes, Failur
     Ok(Bytes::copy_from_slice(bytes))
 }
 
+/// A copy of what keys begin with at `prefix`.
+///
+/// # Safety
+/// `prefix` is null or has `len` bytes.
+pub(crate) unsafe fn prefix(prefix: *const c_void, len: usize) -> Result<Bytes, Failure> {
+    if len > MAX_KEY_BYTES {
+        return Err(Status::BadKey.into());
+    }
+    // SAFETY: the caller's.
+    let bytes = unsafe { bytes_at(prefix, len, "the prefix") }?;
+    Ok(Bytes::copy_from_slice(bytes))
+}
+
 unsafe fn bytes_at<'a>(start: *const c_void, len: usize, what: &str) -> Result<&'a [u8], Failure> {
     check(start, len, what)?;
     if len == 0 {

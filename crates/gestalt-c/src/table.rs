@@ -1,4 +1,4 @@
-//! Clients, requests and queues by their numbers. A number is never used again, so a stale one leads nowhere.
+//! Clients, requests, queues and scans by their numbers. A number is never used again, so a stale one leads nowhere.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,8 +7,9 @@ use crate::client::Client;
 use crate::codes::{Failure, Status};
 use crate::queue::Queue;
 use crate::request::Request;
+use crate::scan::Scan;
 
-/// Most clients, and most queues, of a process.
+/// Most clients, most queues and most scans of a process.
 const MAX_EACH: usize = 4096;
 
 /// See the module.
@@ -17,6 +18,7 @@ pub(crate) struct Table {
     clients: BTreeMap<u64, Arc<Client>>,
     queues: BTreeMap<u64, Arc<Queue>>,
     requests: BTreeMap<u64, Arc<Request>>,
+    scans: BTreeMap<u64, Arc<Scan>>,
 }
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
@@ -24,6 +26,7 @@ static TABLE: Mutex<Table> = Mutex::new(Table {
     clients: BTreeMap::new(),
     queues: BTreeMap::new(),
     requests: BTreeMap::new(),
+    scans: BTreeMap::new(),
 });
 
 /// The one of this process.
@@ -59,6 +62,15 @@ impl Table {
         Ok(handle)
     }
 
+    pub(crate) fn add_scan(&mut self, scan: Arc<Scan>) -> Result<u64, Failure> {
+        if self.scans.len() >= MAX_EACH {
+            return Err(Failure::of(Status::Full, "scans"));
+        }
+        let handle = self.next();
+        self.scans.insert(handle, scan);
+        Ok(handle)
+    }
+
     /// A request under its number, before anything is asked: its end may be told at once.
     pub(crate) fn add_request(&mut self, make: impl FnOnce(u64) -> Request) -> Arc<Request> {
         let handle = self.next();
@@ -79,6 +91,10 @@ impl Table {
         self.requests.get(&handle).cloned().ok_or_else(|| none("request", handle))
     }
 
+    pub(crate) fn scan(&self, handle: u64) -> Result<Arc<Scan>, Failure> {
+        self.scans.get(&handle).cloned().ok_or_else(|| none("scan", handle))
+    }
+
     pub(crate) fn take_client(&mut self, handle: u64) -> Result<Arc<Client>, Failure> {
         self.clients.remove(&handle).ok_or_else(|| none("client", handle))
     }
@@ -89,5 +105,9 @@ impl Table {
 
     pub(crate) fn take_request(&mut self, handle: u64) -> Result<Arc<Request>, Failure> {
         self.requests.remove(&handle).ok_or_else(|| none("request", handle))
+    }
+
+    pub(crate) fn take_scan(&mut self, handle: u64) -> Result<Arc<Scan>, Failure> {
+        self.scans.remove(&handle).ok_or_else(|| none("scan", handle))
     }
 }

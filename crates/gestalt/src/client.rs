@@ -263,7 +263,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn scan(&self, scan: Scan) -> Scanner {
-        Scanner::begin(Arc::clone(&self.shell), micros(self.timeout), scan)
+        Scanner::begin(Arc::clone(&self.shell), self.timeout, scan)
     }
 
     async fn call(&self, key: impl Into<Bytes>, op: Op) -> Result<Answer, Error> {

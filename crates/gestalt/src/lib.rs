@@ -80,5 +80,6 @@ pub mod raw {
     pub use types::NodeId;
     pub use types::op::{Direction, StoreMode};
 
+    pub use crate::scan::Scanner;
     pub use crate::shell::{Shell, Sink};
 }

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use client_core::{Done, Error, Op, Operation, ScanOp, Step, Walk};
@@ -12,6 +13,7 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 use types::{MAX_PAGE_KEYS, ScanPage};
 
+use crate::options::micros;
 use crate::shell::{Shell, Sink};
 
 /// Data roles that are scanned side by side.
@@ -82,7 +84,11 @@ impl Sink for Page {
 }
 
 impl Scanner {
-    pub(crate) fn begin(shell: Arc<Shell>, timeout_us: u64, scan: Scan) -> Self {
+    /// One on a shell of which each page is to come within `timeout`. It is asked for when a key is.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn begin(shell: Arc<Shell>, timeout: Duration, scan: Scan) -> Self {
+        let timeout_us = micros(timeout);
         let (sender, come) = mpsc::unbounded_channel();
         let walk = Walk::new(scan.at_once);
         Self { shell, timeout_us, scan, walk, keys: VecDeque::new(), come, sender, has_failed: false }

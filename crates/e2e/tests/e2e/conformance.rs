@@ -76,7 +76,10 @@ fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
         python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"]).unwrap();
     let library = std::env::current_exe().unwrap().with_file_name("libgestalt_c.so");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python");
-    let cluster = LocalCluster::start(&Options::default()).expect("a cluster starts");
+    // The suite has scans.
+    let mut options = Options::default();
+    options.flags.push("--native-scans".to_owned());
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
     let uri = format!("gestalt://{}/default", cluster.native(1).unwrap());
     let pytest = |folder: &Path| {
         let mut pytest = Command::new(&python);

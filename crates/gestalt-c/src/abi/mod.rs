@@ -7,6 +7,7 @@
 pub mod clients;
 pub mod queues;
 pub mod requests;
+pub mod scans;
 pub mod waiting;
 
 use std::ffi::c_int;

@@ -25,6 +25,8 @@ fn c_type(name: &str, rust: &str) -> &'static str {
         ("u64", "client") => "gestalt_client ",
         ("u64", "queue") => "gestalt_queue ",
         ("u64", "request") => "gestalt_request ",
+        ("u64", "scan") => "gestalt_scan ",
+        ("*mut u64", "scan") => "gestalt_scan *",
         ("*mut u64", "client") => "gestalt_client *",
         ("*mut u64", "queue") => "gestalt_queue *",
         ("*mut u64", "request" | "requests") => "gestalt_request *",
@@ -56,7 +58,7 @@ fn plain_type(rust: &str) -> &'static str {
     }
 }
 
-const ABI: [&str; 4] = ["clients", "requests", "waiting", "queues"];
+const ABI: [&str; 5] = ["clients", "requests", "waiting", "queues", "scans"];
 
 fn names() -> Vec<String> {
     let files = ABI.map(|file| flat(&read(&format!("src/abi/{file}.rs"))));

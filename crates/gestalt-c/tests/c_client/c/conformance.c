@@ -103,6 +103,26 @@ static void add_number(char **field) {
         say("", code);
 }
 
+static int by_bytes(const void *one, const void *other) {
+    return strcmp(one, other);
+}
+
+static void scan(const char *prefix, size_t len) {
+    static char keys[100][GESTALT_MAX_KEY + 1];
+    size_t count = 0, key_len, i;
+    gestalt_scan scan;
+    int code;
+    CHECK(gestalt_scan_open(client, prefix, len, &scan), GESTALT_OK);
+    while (count < 100 && (code = gestalt_scan_next(scan, keys[count], sizeof keys[0], &key_len, -1)) == GESTALT_OK)
+        keys[count++][key_len] = 0;
+    CHECK(code, GESTALT_MISS);
+    CHECK(gestalt_scan_close(scan), GESTALT_OK);
+    qsort(keys, count, sizeof keys[0], by_bytes);
+    printf("{\"keys\":[");
+    for (i = 0; i < count; i++) printf("%s\"%s\"", i ? "," : "", keys[i]);
+    printf("]}\n");
+}
+
 static void step(char **field) {
     static const char *stores[] = {"set", "add", "replace", "append", "prepend", NULL};
     gestalt_request request;
@@ -123,6 +143,8 @@ static void step(char **field) {
         uint32_t ttl = (uint32_t)strtoul(field[TTL], NULL, 10);
         CHECK(gestalt_itouch(client, field[KEY], key_len, ttl, NULL, &request), GESTALT_OK);
         say("found", gestalt_finish(request, NULL));
+    } else if (strcmp(field[OP], "scan") == 0) {
+        scan(field[KEY], key_len);
     } else if (strcmp(field[OP], "delete") == 0) {
         CHECK(gestalt_idelete(client, field[KEY], key_len, NULL, &request), GESTALT_OK);
         say("found", gestalt_finish(request, NULL));

@@ -249,6 +249,31 @@ static void wrong(void) {
     CHECK(gestalt_close(0), GESTALT_HANDLE);
 }
 
+static void scans(void) {
+    gestalt_scan scan;
+    char key[GESTALT_MAX_KEY];
+    size_t len;
+    int code;
+    CHECK(gestalt_scan_open(client, NULL, 3, &scan), GESTALT_NULL);
+    CHECK(gestalt_scan_open(client, "k", GESTALT_MAX_KEY + 1, &scan), GESTALT_BAD_KEY);
+    CHECK(gestalt_scan_open(client, NULL, 0, NULL), GESTALT_NULL);
+    CHECK(gestalt_scan_open(0, NULL, 0, &scan), GESTALT_HANDLE);
+    CHECK(gestalt_scan_open(client, "no such key", 11, &scan), GESTALT_OK);
+    CHECK(gestalt_scan_next(scan, key, 10, &len, -1), GESTALT_SHORT_BUFFER);
+    CHECK(gestalt_scan_next(scan, NULL, sizeof key, &len, -1), GESTALT_NULL);
+    CHECK(gestalt_scan_next(scan, key, sizeof key, NULL, -1), GESTALT_NULL);
+    /* Nothing has come yet. */
+    CHECK(gestalt_scan_next(scan, key, sizeof key, &len, 0), GESTALT_PENDING);
+    CHECK(gestalt_scan_next(scan, key, sizeof key, &len, -1), GESTALT_MISS);
+    CHECK(gestalt_scan_close(scan), GESTALT_OK);
+    CHECK(gestalt_scan_next(scan, key, sizeof key, &len, 0), GESTALT_HANDLE);
+    CHECK(gestalt_scan_close(scan), GESTALT_HANDLE);
+    CHECK(gestalt_scan_open(client, NULL, 0, &scan), GESTALT_OK);
+    while ((code = gestalt_scan_next(scan, key, sizeof key, &len, -1)) == GESTALT_OK) CHECK_TRUE(len > 0 && len <= sizeof key);
+    CHECK(code, GESTALT_MISS);
+    CHECK(gestalt_scan_close(scan), GESTALT_OK);
+}
+
 static void queues(void) {
     gestalt_queue queue;
     gestalt_event events[4];
@@ -381,6 +406,7 @@ int main(int argc, char **argv) {
     long_values();
     changed_buffers();
     wrong();
+    scans();
     queues();
     late_descriptor();
     silence(argv[2]);
