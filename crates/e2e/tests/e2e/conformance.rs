@@ -183,8 +183,13 @@ fn gomemcaches_own_test_passes() {
     let socket = dir.join("socket");
     bridge(&socket, cluster.memcached(3));
     let path = format!("{}:{}", dir.join("bin").display(), std::env::var("PATH").unwrap_or_default());
-    let mut test = go(&["test", package, "-count=1", "-v", "-run", "^TestUnixSocket$"]);
-    let text = read(test.env("PATH", path).env("GESTALT_SOCKET", &socket));
+    let run = || {
+        let mut test = go(&["test", package, "-count=1", "-v", "-run", "^TestUnixSocket$"]);
+        read(test.env("PATH", &path).env("GESTALT_SOCKET", &socket))
+    };
+    // It touches each second what lives for two. Time is told in whole seconds, as memcached does, so what was touched at the end of one is
+    // gone after little more than one: on a busy machine, at such a moment, its own clock makes it fail.
+    let text = run().or_else(|_| run()).or_else(|_| run());
     let _ = fs::read_to_string(socket.with_extension("link")).map(|link| fs::remove_file(link.trim_end()));
     assert!(text.unwrap().contains("--- PASS: TestUnixSocket"), "the test did not run");
 }
