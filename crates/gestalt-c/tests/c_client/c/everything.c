@@ -183,17 +183,21 @@ static void long_values(void) {
     free(back);
 }
 
-/* The library was built for tests, and looks. */
+/* The library was built for tests, and looks. A request that had ended before the change has nothing to say of it. */
 static void changed_buffers(void) {
     static char value[200000];
     gestalt_request request;
-    CHECK(gestalt_iset(client, "sealed", 6, value, sizeof value, NULL, &request), GESTALT_OK);
-    value[150000] = 1;
-    CHECK(gestalt_finish(request, NULL), GESTALT_BUFFER_CHANGED);
+    int ended, tries = 0;
+    do {
+        CHECK(gestalt_iset(client, "sealed", 6, value, sizeof value, NULL, &request), GESTALT_OK);
+        value[150000]++;
+        ended = gestalt_finish(request, NULL);
+    } while (ended == GESTALT_OK && ++tries < 100);
+    CHECK(ended, GESTALT_BUFFER_CHANGED);
     CHECK(gestalt_changed_nothing(GESTALT_BUFFER_CHANGED), 0);
     /* A copy may be changed. */
     CHECK(gestalt_bset(client, GESTALT_SET, "sealed", 6, value, sizeof value, NULL, &request), GESTALT_OK);
-    value[150000] = 2;
+    value[150000]++;
     CHECK(gestalt_finish(request, NULL), GESTALT_OK);
 }
 
