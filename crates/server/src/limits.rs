@@ -75,6 +75,8 @@ pub const BUFFER_FLOOR_BYTES: usize = 4 << 20;
 pub(crate) const LINK_READ_BYTES: usize = 64 * 1024;
 /// The same where much comes: the cells of long values.
 pub(crate) const LINK_LONG_READ_BYTES: usize = 256 * 1024;
+/// Bytes of a frame for which memory is reserved when its header has come: whatever a record with the longest item takes.
+pub(crate) const LINK_FRAME_BYTES: usize = types::op::MAX_VALUE_BYTES + LINK_READ_BYTES;
 /// Bytes that are read from one link in a row before others get their turn; a read counts as [`LINK_READ_BYTES`] at least.
 pub(crate) const LINK_TURN_BYTES: usize = 16 * LINK_READ_BYTES;
 /// Unsent bytes of one link beyond which it is dropped; the protocol resumes on the next one.

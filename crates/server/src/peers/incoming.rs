@@ -15,8 +15,8 @@ use wire::frame::{Decoder, FrameError, Message};
 use wire::message::{Answer, Forward, PeerMessage};
 
 use crate::limits::{
-    FORWARDS_KEPT, FORWARDS_KEPT_BYTES, LINK_BUFFER_KEPT_BYTES, LINK_LONG_READ_BYTES, LINK_READ_BYTES,
-    LINK_TURN_BYTES, REQUEST_OVERHEAD_BYTES,
+    FORWARDS_KEPT, FORWARDS_KEPT_BYTES, LINK_BUFFER_KEPT_BYTES, LINK_FRAME_BYTES, LINK_LONG_READ_BYTES,
+    LINK_READ_BYTES, LINK_TURN_BYTES, REQUEST_OVERHEAD_BYTES,
 };
 use crate::peers::handshake::Opened;
 use crate::peers::link::{Link, LinkEnd};
@@ -74,7 +74,8 @@ impl Incoming {
     /// Reads what is there: how much, none at the end.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<usize>> {
         let wanted = self.decoder.wanted(&self.bytes);
-        buffers::make_room(&mut self.bytes, wanted, self.read_bytes);
+        // A peer's word is taken for a record: a buffer that follows its bytes is copied each time that it grows.
+        buffers::make_room(&mut self.bytes, wanted, self.read_bytes.max(wanted.min(LINK_FRAME_BYTES)));
         let room = self.bytes.capacity() - self.bytes.len();
         let read = self.socket.poll_read(&mut self.bytes, cx);
         if let Poll::Ready(Ok(len)) = &read {

@@ -67,11 +67,14 @@ impl Pool {
     }
 }
 
-/// Makes room for a read: a buffer of `chunk` bytes in all, or more if `wanted` are known to come, but never more than has come
-/// already: memory is not reserved on somebody's word.
+/// How far a buffer may be ahead of what has come: bytes for each that is there. With one for one, it would be copied three times as often.
+const AHEAD: usize = 3;
+
+/// Makes room for a read: a buffer of `chunk` bytes in all, or more if `wanted` are known to come, but never more than
+/// [`AHEAD`] of what has come already: memory is not reserved on somebody's word.
 pub(crate) fn make_room(buffer: &mut BytesMut, wanted: usize, chunk: usize) {
     // The lower bound keeps a buffer that is nearly full from being read into a few bytes at a time.
-    let bounded = wanted.clamp(chunk / 4, chunk.max(buffer.len()));
+    let bounded = wanted.clamp(chunk / 4, chunk.max(buffer.len() * AHEAD));
     if buffer.capacity() - buffer.len() < bounded {
         // No more than fills it up: so the memory before these bytes, once nobody has it any more, serves again.
         buffer.reserve(bounded.max(chunk.saturating_sub(buffer.len())));
@@ -89,7 +92,7 @@ mod tests {
         assert!((1024..10_000).contains(&buffer.capacity()));
         buffer.extend_from_slice(&[0; 5000]);
         make_room(&mut buffer, 1 << 30, 1024);
-        assert!((10_000..20_000).contains(&buffer.capacity()), "{}", buffer.capacity());
+        assert!((20_000..30_000).contains(&buffer.capacity()), "{}", buffer.capacity());
     }
 
     #[test]
