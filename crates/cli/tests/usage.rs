@@ -148,7 +148,7 @@ fn the_asking_variable_is_not_the_listening_one() {
 fn listening_on_everything_needs_an_address_to_tell() {
     let port = free_port();
     let any = |offset: u16| format!("0.0.0.0:{}", port + offset);
-    let (memcached, peer) = (any(0), any(1));
+    let (memcached, peer, http) = (any(0), any(1), any(2));
     let common = [
         "serve",
         "--node",
@@ -160,7 +160,7 @@ fn listening_on_everything_needs_an_address_to_tell() {
         "--workers",
         "1",
     ];
-    let listen = ["--memcached", &memcached, "--peer", &peer];
+    let listen = ["--memcached", &memcached, "--peer", &peer, "--http", &http];
     let output = gestalt(&[&common[..], &listen].concat());
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
