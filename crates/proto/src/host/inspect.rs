@@ -82,7 +82,7 @@ pub struct RoleBytes {
 impl Host {
     /// The chunks that are kept here, role by role.
     pub fn chunks(&self) -> impl Iterator<Item = (MemberId, &store::ChunkStore)> {
-        self.objects.holders().iter().map(|(member, holder)| (*member, holder.chunks()))
+        self.objects.holders().iter().map(|(member, holder)| (member, holder.chunks()))
     }
 
     /// What the data roles hold that are served here, by member; those whose stand-in fetches its index are missing.

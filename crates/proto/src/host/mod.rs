@@ -449,7 +449,7 @@ impl Host {
         if cfg!(debug_assertions) {
             self.members.check_invariants(self.around.host(), &self.views);
             self.routes.check_invariants();
-            self.objects.check_invariants();
+            self.objects.check_invariants(&self.around.config().timing);
         }
     }
 

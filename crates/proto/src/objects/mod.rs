@@ -29,6 +29,7 @@ mod fill;
 mod gather;
 mod graphs;
 mod holder;
+mod holders;
 mod inquiry;
 mod meter;
 pub(crate) mod names;
@@ -40,7 +41,6 @@ mod transfers;
 mod upload;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use store::{ChunkPages, QuotaShortage};
 use types::{
@@ -59,8 +59,9 @@ use fill::{Came, Window};
 pub use gather::NewGather;
 use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats};
-pub(crate) use holder::Holder;
-use holder::Short;
+
+use holder::{Holder, Short};
+pub(crate) use holders::Holders;
 pub(crate) use meter::Meter;
 pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
@@ -91,7 +92,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Objects {
     /// Once the first chunk is kept here.
     pages: Option<ChunkPages>,
-    holders: BTreeMap<MemberId, Holder>,
+    holders: Holders,
     early: Early,
     /// Of the holders' fills.
     window: Window,
@@ -124,7 +125,7 @@ impl Objects {
     }
 
     /// Those of the roles that are kept here.
-    pub(crate) fn holders(&self) -> &BTreeMap<MemberId, Holder> {
+    pub(crate) fn holders(&self) -> &Holders {
         &self.holders
     }
 
@@ -137,26 +138,22 @@ impl Objects {
         let rules = scope.rules();
         let is_relieved = |holder: &Holder| holder.is_relieved(rules, view, here);
         let goes = |member: MemberId, holder: &Holder| member.group == view.group && is_relieved(holder);
-        self.holders.retain(|member, holder| !goes(*member, holder));
+        self.holders.retain(|member, holder| !goes(member, holder));
+        let roles =
+            (0..view.holders.len()).map(|role| MemberId { group: view.group, role: RoleIndex(role as u8) });
         // Before anything comes that counts.
-        let of_group = self.holders.iter_mut().filter(|(member, _)| member.group == view.group);
-        of_group.for_each(|(_, holder)| holder.heed_quotas(scope));
+        roles.clone().for_each(|member| self.with(member, |holder| holder.heed_quotas(scope)));
         for (from, put) in self.early.take(view.group) {
             self.handle(scope, from, ObjectMessage::Put(put), wanted);
         }
-        for role in 0..view.holders.len() {
-            let member = MemberId { group: view.group, role: RoleIndex(role as u8) };
-            if let Some(holder) = self.holders.get_mut(&member) {
-                holder.adopt(scope, view);
-            }
-        }
+        roles.for_each(|member| self.with(member, |holder| holder.adopt(scope, view)));
         self.transfers.adopt(scope, view, wanted);
         self.cancel_moot_orders(scope);
         self.go_on_filling(scope);
     }
 
     fn appoint(&mut self, scope: &Scope<'_>, member: MemberId) {
-        if self.holders.contains_key(&member) {
+        if self.holders.get(member).is_some() {
             return;
         }
         if self.pages.is_none() {
@@ -257,7 +254,7 @@ impl Objects {
                 let Recall { owner, term, number } = recall;
                 scope.send(from, ObjectMessage::Heard(Heard { owner, term, member: owner, number }));
             }
-            ObjectMessage::Fetch(fetch) => match self.holders.get_mut(&fetch.member) {
+            ObjectMessage::Fetch(fetch) => match self.holders.get_mut(fetch.member) {
                 Some(holder) => holder.fetch(scope, from, &fetch),
                 None => holder::miss(scope, from, &fetch),
             },
@@ -289,12 +286,13 @@ impl Objects {
     /// Lets the holders' fills ask in turn, as far as clients leave room for it and operators want it.
     fn ask_for_cells(&mut self, scope: &mut Scope<'_>) {
         let now = scope.now.time;
+        self.holders.settle(&scope.timing());
         while self.window.is_open(now)
             && let Some(member) = self.next_to_ask()
             && scope.around.pace_mut().allows(now)
         {
             self.asked_last = Some(member);
-            let Some(holder) = self.holders.get_mut(&member) else { return };
+            let Some(holder) = self.holders.get_mut(member) else { return };
             if let Some(bytes) = holder.ask_for_cells(scope, &self.window) {
                 scope.around.pace_mut().spend(bytes as usize);
             }
@@ -303,10 +301,8 @@ impl Objects {
 
     /// The next of those whose fills would ask for cells.
     fn next_to_ask(&self) -> Option<MemberId> {
-        let after = self.asked_last.map_or(Bound::Unbounded, Bound::Excluded);
-        let behind = self.holders.range((after, Bound::Unbounded));
-        let mut all = behind.chain(&self.holders);
-        all.find(|(_, holder)| holder.fill().wants_cells()).map(|(member, _)| *member)
+        let mut all = self.holders.lacking_behind(self.asked_last);
+        all.find(|(_, holder)| holder.fill().wants_cells()).map(|(member, _)| member)
     }
 
     fn note_came(&mut self, scope: &Scope<'_>, came: Option<Came>) {
@@ -321,8 +317,9 @@ impl Objects {
             for (member, chunk) in self.graphs.take_rotten() {
                 self.with(member, |holder| holder.give_up(scope, chunk));
             }
+            self.holders.settle(&scope.timing());
             let most_bytes = scope.graph_bytes().filter(|_| self.graphs.takes_more());
-            let take = |most| self.holders.values_mut().find_map(|holder| holder.take_order(most));
+            let take = |most| self.holders.find_of_lacking(|holder| holder.take_order(most));
             let order = most_bytes.and_then(take);
             if let Some(order) = order {
                 self.graphs.begin(scope, &self.holders, order);
@@ -337,7 +334,7 @@ impl Objects {
     /// A cell of a chunk.
     fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
         let (member, name) = (put.member, (put.chunk, put.attempt));
-        let Some(holder) = self.holders.get_mut(&member) else { return self.put_early(scope, from, put) };
+        let Some(holder) = self.holders.get_mut(member) else { return self.put_early(scope, from, put) };
         let short = holder.put(scope, from, put).err();
         self.relieve(scope);
         let Some(short) = short else { return };
@@ -349,7 +346,7 @@ impl Objects {
                 self.make_way(scope, namespace, bytes)
             }
         };
-        if let Some(holder) = self.holders.get(&member) {
+        if let Some(holder) = self.holders.get(member) {
             let why = if is_hopeful { Refusal::Crowded } else { Refusal::NoRoom };
             holder.refuse(scope, from, name, why);
         }
@@ -358,7 +355,7 @@ impl Objects {
     /// A chunk that is to have another name, too.
     fn put_as(&mut self, scope: &mut Scope<'_>, from: HostId, put: PutAs) {
         let PutAs { member, view, chunk, attempt, .. } = put;
-        if let Some(holder) = self.holders.get_mut(&member) {
+        if let Some(holder) = self.holders.get_mut(member) {
             return holder.put_as(scope, from, put);
         }
         let Some(known) = scope.view(member.group).map(|view| view.version) else { return };
@@ -423,7 +420,7 @@ impl Objects {
 
     /// Something for one of the roles that are kept here, if it is.
     pub(crate) fn with(&mut self, member: MemberId, act: impl FnOnce(&mut Holder)) {
-        if let Some(holder) = self.holders.get_mut(&member) {
+        if let Some(holder) = self.holders.get_mut(member) {
             act(holder);
         }
     }
@@ -454,7 +451,10 @@ impl Objects {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
-        self.holders.values_mut().for_each(|holder| holder.tick(scope));
+        self.holders.settle(&scope.timing());
+        for member in self.holders.due_at(scope.now.time) {
+            self.with(member, |holder| holder.tick(scope));
+        }
         if self.lacks_room() {
             self.relieve(scope);
         }
@@ -513,6 +513,7 @@ impl Objects {
     /// When [`Self::tick`] has something to do, or sooner. Most of it is looked for after a [`Self::touch`] alone: whoever serves no
     /// long values now pays nothing for them.
     pub(crate) fn due(&mut self, timing: &Timing, pace: &Pace) -> Time {
+        self.holders.settle(timing);
         let known = self.due.unwrap_or_else(|| self.find_due(timing, pace));
         debug_assert!(known <= self.find_due(timing, pace), "nothing is due sooner than is known");
         self.due = Some(known);
@@ -523,7 +524,7 @@ impl Objects {
 
     fn find_due(&self, timing: &Timing, pace: &Pace) -> Time {
         let fills = self.next_to_ask().map(|_| self.window.opens_at().max(pace.resumes_at(Time(0))));
-        let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
+        let holders = self.holders.due();
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
     }
@@ -541,8 +542,9 @@ impl Objects {
     }
 
     /// What has to hold.
-    pub(crate) fn check_invariants(&self) {
+    pub(crate) fn check_invariants(&self, timing: &Timing) {
         self.transfers.check_invariants();
+        self.holders.check_invariants(timing);
         self.graphs.check_invariants();
         self.window.check_invariants(self.holders.values().map(|holder| holder.fill().claimed_bytes()).sum());
         let moot = self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, *purpose));
@@ -551,7 +553,7 @@ impl Objects {
 
     /// Whether there is no room for chunks that are to be got.
     pub(crate) fn lacks_room(&self) -> bool {
-        self.holders.values().any(|holder| holder.fill().lacks_room())
+        self.holders.lacking_behind(None).any(|(_, holder)| holder.fill().lacks_room())
     }
 
     /// Bytes of the pages of chunks, whole or not.
@@ -599,13 +601,13 @@ fn is_of_client(message: &ObjectMessage) -> bool {
 impl Objects {
     /// Flips bits of a chunk; false if there is no such byte.
     pub(crate) fn damage(&mut self, member: MemberId, chunk: types::ChunkId, byte: usize, mask: u8) -> bool {
-        self.holders.get_mut(&member).is_some_and(|holder| holder.chunks_mut().damage(chunk, byte, mask))
+        self.holders.get_mut(member).is_some_and(|holder| holder.chunks_mut().damage(chunk, byte, mask))
     }
 }
 
 /// Whether a holder here waits for an order.
-fn is_awaited(holders: &BTreeMap<MemberId, Holder>, purpose: Purpose) -> bool {
-    holders.get(&purpose.member).is_some_and(|holder| holder.awaits(purpose))
+fn is_awaited(holders: &Holders, purpose: Purpose) -> bool {
+    holders.get(purpose.member).is_some_and(|holder| holder.awaits(purpose))
 }
 
 /// Whose fill has asked for this, if one has.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use types::{ChunkId, KeyHash, MemberId, NamespaceId, Time, UnixSeconds};
 use wire::object::{Cold, Evict, ObjectMessage};
 
-use super::holder::Holder;
+use super::holders::Holders;
 use super::scope::Scope;
 
 /// Chunks that are named at once.
@@ -48,12 +48,12 @@ impl Pressure {
     pub(super) fn relieve(
         &mut self,
         scope: &mut Scope<'_>,
-        holders: &mut BTreeMap<MemberId, Holder>,
+        holders: &mut Holders,
         whose: Whose,
         missing: u64,
     ) {
         let is_here = |(member, chunk): &(MemberId, ChunkId)| {
-            holders.get(member).is_some_and(|holder| holder.chunks().get(*chunk).is_some())
+            holders.get(*member).is_some_and(|holder| holder.chunks().get(*chunk).is_some())
         };
         let mut named = self.named.remove(&whose).unwrap_or_default();
         named.chunks.retain(is_here);
@@ -80,7 +80,7 @@ impl Pressure {
     fn name(
         &mut self,
         scope: &mut Scope<'_>,
-        holders: &mut BTreeMap<MemberId, Holder>,
+        holders: &mut Holders,
         whose: Whose,
         missing: u64,
     ) -> Vec<(MemberId, ChunkId)> {
@@ -111,15 +111,16 @@ impl Pressure {
     fn look_round(
         &mut self,
         scope: &Scope<'_>,
-        holders: &mut BTreeMap<MemberId, Holder>,
+        holders: &mut Holders,
         whose: Whose,
     ) -> Vec<(MemberId, ColdChunk)> {
         let may_go = |namespace| whose.is_none_or(|only| only == namespace) && scope.may_evict(namespace);
         let behind = |member: &MemberId| self.hand.is_none_or(|hand| *member > hand);
-        let (ahead, passed): (Vec<MemberId>, Vec<MemberId>) = holders.keys().copied().partition(behind);
+        let (ahead, passed): (Vec<MemberId>, Vec<MemberId>) =
+            holders.iter().map(|(member, _)| member).partition(behind);
         let mut found = Vec::new();
         for member in ahead.into_iter().chain(passed) {
-            let Some(holder) = holders.get_mut(&member) else { continue };
+            let Some(holder) = holders.get_mut(member) else { continue };
             self.hand = Some(member);
             let cold = holder.coldest(MAX_OF_ROLE, may_go);
             found.extend(cold.into_iter().map(|cold| (member, cold)));

@@ -25,7 +25,7 @@ use types::{ChunkId, HostId, MemberId, NodeId, Time};
 use wire::graph::{self as sent, GraphMessage, Seat, Seats};
 use wire::object::Checked;
 
-use super::holder::Holder;
+use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose};
 use super::scope::Scope;
@@ -37,9 +37,6 @@ pub use stats::{GraphStats, OrderStats};
 
 /// Orders that are under way at once: while one ends the next one begins, and others have their turn.
 const MAX_ORDERS: usize = 2;
-
-/// The chunks that graphs read.
-type Holders = BTreeMap<MemberId, Holder>;
 
 /// See the module.
 #[derive(Default)]

@@ -1,14 +1,14 @@
 //! What graphs see of this host: its map, and the chunks of its holders, each cell compared with its checksum before it is read.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use codec::Coder;
 use graph::{Surroundings, Unreadable};
 use types::{ChunkId, GroupId, MemberId, NodeId, RoleIndex, ViewVersion};
 
 use crate::host::Views;
-use crate::objects::holder::Holder;
+use crate::objects::holders::Holders;
 use crate::rules::Rules;
 
 /// Cells that were found right and are read slice by slice.
@@ -42,7 +42,7 @@ impl Seen {
 /// See the module.
 pub(super) struct Sight<'a> {
     pub views: &'a Views,
-    pub holders: &'a BTreeMap<MemberId, Holder>,
+    pub holders: &'a Holders,
     pub seen: &'a RefCell<Seen>,
     pub coder: &'a Coder,
     pub rules: Rules,
@@ -69,7 +69,7 @@ impl Surroundings for Sight<'_> {
         offset: u32,
     ) -> Result<&[u8], Unreadable> {
         let member = MemberId { group, role };
-        let entry = self.holders.get(&member).and_then(|holder| holder.chunks().get(chunk));
+        let entry = self.holders.get(member).and_then(|holder| holder.chunks().get(chunk));
         let there = entry.ok_or(Unreadable::Missing)?.chunk();
         let piece = there.piece(offset as usize);
         if piece.is_empty() {

@@ -7,13 +7,12 @@
 
 mod words;
 
-use std::collections::BTreeMap;
-
 use types::{ChunkId, HostId, MemberId, PAGE_BYTES, ScrubProgress, ScrubSettings, Time};
 use wire::object::{Ask, Asked, Cell, Harm, Missing};
 
 use super::fill::tell_owner;
 use super::holder::Holder;
+use super::holders::Holders;
 use super::scope::Scope;
 use crate::Timing;
 use crate::pace::Pace;
@@ -61,7 +60,7 @@ enum Look {
 
 impl ChunkScrub {
     /// Compares some more, if the operators want it and the pace allows it.
-    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, holders: &mut BTreeMap<MemberId, Holder>) {
+    pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, holders: &mut Holders) {
         let settings = scope.around.pace().scrub();
         self.follow(settings);
         self.looked = scope.now.time;
@@ -77,7 +76,7 @@ impl ChunkScrub {
                 self.end();
                 break;
             };
-            let Some(holder) = holders.get_mut(&member) else { break };
+            let Some(holder) = holders.get_mut(member) else { break };
             let (look, looked_at) = look_at(holder, chunk, row, STEP_BYTES - bytes);
             bytes += looked_at;
             self.at = Some((member, chunk));
@@ -88,10 +87,10 @@ impl ChunkScrub {
     }
 
     /// Whether no stripe is being compared any more.
-    fn go_on_with_word(&mut self, scope: &mut Scope<'_>, holders: &BTreeMap<MemberId, Holder>) -> bool {
+    fn go_on_with_word(&mut self, scope: &mut Scope<'_>, holders: &Holders) -> bool {
         let Some((word, pages)) = &mut self.word else { return true };
         let pages = *pages;
-        let state = match holders.get(&word.member()) {
+        let state = match holders.get(word.member()) {
             Some(holder) => word.go_on(scope, holder, &mut self.numbers),
             None => State::LeftOut,
         };
@@ -149,18 +148,18 @@ impl ChunkScrub {
     }
 
     /// The chunk to look at, and the first row of it.
-    fn next(&self, holders: &BTreeMap<MemberId, Holder>) -> Option<(MemberId, ChunkId, u32)> {
+    fn next(&self, holders: &Holders) -> Option<(MemberId, ChunkId, u32)> {
         let Some((member, chunk)) = self.at else {
-            return holders.iter().find_map(|(member, holder)| first_behind(*member, holder, None));
+            return holders.iter().find_map(|(member, holder)| first_behind(member, holder, None));
         };
-        let same = holders.get(&member);
+        let same = holders.get(member);
         let is_there = |holder: &&Holder| holder.chunks().get(chunk).is_some();
         if let Some(row) = self.row.filter(|_| same.filter(is_there).is_some()) {
             return Some((member, chunk, row));
         }
         let of_same = same.and_then(|holder| first_behind(member, holder, Some(chunk)));
-        let mut later = holders.range(member..).filter(|(later, _)| **later != member);
-        of_same.or_else(|| later.find_map(|(member, holder)| first_behind(*member, holder, None)))
+        let mut later = holders.behind(member);
+        of_same.or_else(|| later.find_map(|(member, holder)| first_behind(member, holder, None)))
     }
 
     fn judge(&mut self, scope: &mut Scope<'_>, holder: &mut Holder, chunk: ChunkId, look: Look) {
@@ -284,14 +283,16 @@ mod tests {
     }
 
     /// Two roles, with three chunks each.
-    fn holders() -> BTreeMap<MemberId, Holder> {
+    fn holders() -> Holders {
         let pages = ChunkPages::new(Budget::new(64 << 20)).unwrap();
         let holder = |role: u8| {
             let mut holder = Holder::new(member(role), &pages);
             (1..=3).for_each(|number| insert(&mut holder, &pages, id(number)));
             (member(role), holder)
         };
-        BTreeMap::from([holder(1), holder(4)])
+        let mut holders = Holders::default();
+        [holder(1), holder(4)].into_iter().for_each(|(member, holder)| holders.insert(member, holder));
+        holders
     }
 
     fn insert(holder: &mut Holder, pages: &ChunkPages, id: ChunkId) {
@@ -329,12 +330,7 @@ mod tests {
     }
 
     /// Lets it go on whenever it is due, until it has ended: how long that took, in microseconds.
-    fn run(
-        scrub: &mut ChunkScrub,
-        holders: &mut BTreeMap<MemberId, Holder>,
-        settings: ScrubSettings,
-        start: u64,
-    ) -> u64 {
+    fn run(scrub: &mut ChunkScrub, holders: &mut Holders, settings: ScrubSettings, start: u64) -> u64 {
         let (mut around, views) = (surroundings(), Views::default());
         around.pace_mut().set(&Layout { scrub: settings, ..Layout::default() }, 1);
         let mut time = Time(start);
@@ -350,23 +346,29 @@ mod tests {
         }
     }
 
-    fn bytes(holders: &BTreeMap<MemberId, Holder>) -> u64 {
+    fn bytes(holders: &Holders) -> u64 {
         holders.values().map(|holder| holder.chunks().bytes()).sum()
     }
 
     #[test]
     fn a_chunk_that_went_bad_is_found_and_got_anew_and_all_others_stay() {
         let (mut scrub, mut holders) = (ChunkScrub::default(), holders());
-        let holder = holders.get_mut(&member(4)).unwrap();
+        let holder = holders.get_mut(member(4)).unwrap();
         assert!(holder.chunks_mut().damage(id(2), 2 * CELL as usize + 7, 0x10));
         assert_eq!(scrub.progress(settings(1, 0), bytes(&holders)).left_pages, 6 * PAGES_OF_CHUNK);
         run(&mut scrub, &mut holders, settings(1, 0), 1);
         let progress = scrub.progress(settings(1, 0), bytes(&holders));
         assert_eq!((progress.checked_pages, progress.left_pages), (6 * PAGES_OF_CHUNK, 0));
         assert_eq!((progress.mismatches, progress.corrected), (1, 1));
-        assert_eq!((holders[&member(1)].chunks().count(), holders[&member(1)].fill().left()), (3, 0));
-        assert_eq!((holders[&member(4)].chunks().count(), holders[&member(4)].fill().left()), (2, 1));
-        assert!(holders[&member(4)].chunks().get(id(2)).is_none());
+        assert_eq!(
+            (holders.get(member(1)).unwrap().chunks().count(), holders.get(member(1)).unwrap().fill().left()),
+            (3, 0)
+        );
+        assert_eq!(
+            (holders.get(member(4)).unwrap().chunks().count(), holders.get(member(4)).unwrap().fill().left()),
+            (2, 1)
+        );
+        assert!(holders.get(member(4)).unwrap().chunks().get(id(2)).is_none());
     }
 
     #[test]
@@ -374,7 +376,7 @@ mod tests {
         let (mut scrub, mut holders) = (ChunkScrub::default(), holders());
         run(&mut scrub, &mut holders, settings(1, 0), 1);
         assert_eq!(scrub.progress(settings(2, 0), bytes(&holders)).left_pages, 6 * PAGES_OF_CHUNK);
-        assert!(holders.get_mut(&member(1)).unwrap().chunks_mut().damage(id(3), 0, 1));
+        assert!(holders.get_mut(member(1)).unwrap().chunks_mut().damage(id(3), 0, 1));
         run(&mut scrub, &mut holders, settings(2, 0), 1_000_000);
         assert_eq!(scrub.progress(settings(2, 0), bytes(&holders)).mismatches, 1);
         assert_eq!(scrub.totals(), (12 * PAGES_OF_CHUNK, 1));
@@ -383,8 +385,8 @@ mod tests {
     #[test]
     fn a_rate_is_kept() {
         let (mut scrub, mut holders) = (ChunkScrub::default(), holders());
-        let pages = holders[&member(1)].chunks().pages().clone();
-        let holder = holders.get_mut(&member(1)).unwrap();
+        let pages = holders.get(member(1)).unwrap().chunks().pages().clone();
+        let holder = holders.get_mut(member(1)).unwrap();
         (10..1_000).for_each(|number| insert(holder, &pages, id(number)));
         let all = bytes(&holders);
         let us = run(&mut scrub, &mut holders, settings(1, all / 4), 1);
@@ -395,9 +397,9 @@ mod tests {
     fn a_chunk_that_goes_in_the_middle_holds_nothing_up() {
         let (mut scrub, mut holders) = (ChunkScrub::default(), holders());
         (scrub.at, scrub.row) = (Some((member(1), id(2))), Some(1));
-        holders.get_mut(&member(1)).unwrap().chunks_mut().remove(id(2));
+        holders.get_mut(member(1)).unwrap().chunks_mut().remove(id(2));
         assert_eq!(scrub.next(&holders), Some((member(1), id(3), 0)));
-        holders.remove(&member(1));
+        holders.retain(|of, _| of != member(1));
         assert_eq!(scrub.next(&holders), Some((member(4), id(1), 0)));
     }
 }
