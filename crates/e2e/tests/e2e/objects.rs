@@ -1,6 +1,8 @@
 //! Values in chunks: one that is longer than any item, through a real cluster that loses a node.
 
 use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use processes::local_cluster::{LocalCluster, Options};
 use serde_json::Value;
@@ -200,4 +202,48 @@ fn keys_of_which_too_few_chunks_are_left_are_named_until_they_are_written_anew()
         }
     }
     eventually("none is named any more", || listed().is_empty() && json(&cluster, &["status"]).0 == 0);
+}
+
+/// A client that sends a value bit by bit for as long as somebody wants it to: at the end, what it was told.
+fn set_slowly(cluster: &LocalCluster, node: u16, value: &[u8], goes_on: impl Fn(usize) -> bool) -> String {
+    const PIECE: usize = 128 << 10;
+    let mut stream = connect(cluster, node);
+    stream.write_all(format!("set slow 0 0 {}\r\n", value.len()).as_bytes()).unwrap();
+    for (at, piece) in value.chunks(PIECE).enumerate() {
+        stream.write_all(piece).unwrap();
+        // The last half goes at once when nobody needs it to last.
+        if at < value.len() / PIECE / 2 || goes_on(at) {
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+    stream.write_all(b"\r\nquit\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_node_is_drained_while_a_value_comes_in() {
+    let options = Options { spares: 1, memory: "256MiB".to_owned(), ..Options::default() };
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
+    let value = noise(32 << 20);
+    // So that there are holders to move.
+    assert_eq!(set(&cluster, 0, "before", &value), "STORED\r\n");
+    let is_drained = AtomicBool::new(false);
+    let answer = std::thread::scope(|scope| {
+        let upload = scope.spawn(|| set_slowly(&cluster, 0, &value, |_| !is_drained.load(Ordering::Relaxed)));
+        std::thread::sleep(Duration::from_millis(200));
+        let (code, drained) = json(&cluster, &["node", "drain", "3", "--wait"]);
+        is_drained.store(true, Ordering::Relaxed);
+        assert_eq!((code, drained["state"].as_str()), (0, Some("drained")));
+        upload.join().expect("the upload ends")
+    });
+    assert_eq!(answer, "STORED\r\n");
+    cluster.kill_nodes(&[3]);
+    for key in ["slow", "before"] {
+        let expected =
+            [format!("VALUE {key} 0 {}\r\n", value.len()).as_bytes(), &value, b"\r\nEND\r\n"].concat();
+        assert!(get(&cluster, 1, key) == expected, "{key}");
+    }
+    eventually("nothing is left behind", || cluster.metric("gestalt_object_tentative_bytes") == Ok(0));
 }
