@@ -52,8 +52,9 @@ impl Parities {
         self.peers.iter_mut().find(|peer| peer.id() == parity)
     }
 
-    /// One more that has to be waited for.
-    pub(super) fn add(&mut self, peer: ParityPeer) {
+    /// One more that has to be waited for. Reads wait, too, until it has acknowledged something: it is asked for that at once.
+    pub(super) fn add(&mut self, mut peer: ParityPeer) {
+        peer.hurry();
         self.peers.push(peer);
     }
 

@@ -86,6 +86,20 @@ fn a_learner_is_waited_for_from_the_end_of_its_lesson_on_and_not_before() {
 }
 
 #[test]
+fn reads_wait_for_a_learner_that_is_waited_for_no_longer_than_it_takes_to_answer() {
+    let mut stage = Stage::leased();
+    let lesson = appoint(&mut stage);
+    ask(&mut stage, lesson, None);
+    let last = teach_all(&mut stage, lesson);
+    assert!(stage.may_serve());
+    understood(&mut stage, lesson, last);
+    assert!(!stage.may_serve(), "it has allowed no read");
+    assert_eq!(stage.flush(), [to_learner("Frame")]);
+    stage.ack_of(LEARNER, 0);
+    assert!(stage.may_serve());
+}
+
+#[test]
 fn that_a_learner_has_caught_up_is_said_again_until_the_view_says_so() {
     let mut stage = Stage::leased();
     let lesson = appoint(&mut stage);
