@@ -17,7 +17,7 @@ const NODE_MEMORY: &str = "3GiB";
 /// Lengths of values, and whether somebody reads meanwhile.
 const CASES: [(usize, bool); 3] = [(1_000_000, false), (1_000_000, true), (65_536, false)];
 /// Values of no more than this are stored in all.
-const MOST_VALUES: usize = 20_000;
+const MOST_VALUES: usize = 70_000;
 /// For how long reads are timed before.
 const HEALTHY: Duration = Duration::from_secs(3);
 const LIMIT: Duration = Duration::from_secs(180);

@@ -81,8 +81,15 @@ fn walk(mut role: Role, every: usize, changes: &[Change]) -> (BTreeSet<Vec<u8>>,
         if steps % every == 0
             && let Some(change) = changes.next()
         {
+            let evicted = role.evicted;
             role = carry_out(role, change);
             throughout.retain(|key| role.model.contains_key(key));
+            // What is set anew may have been evicted for that just before.
+            if let Change::Set(number, _) = change
+                && role.evicted > evicted
+            {
+                throughout.remove(&key(*number));
+            }
         }
     }
     (met, throughout)
