@@ -101,10 +101,14 @@ impl Graph {
     /// About how many bytes it takes to send it.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        let ports =
-            self.steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
-        64 + 48 * self.strand.len() + 14 * self.steps.len() + ports.sum::<usize>() + 4 * self.edges.len()
+        encoded_len(self.strand.len(), &self.steps, self.edges.len())
     }
+}
+
+/// About how many bytes it takes to send a graph of so many parts, of these steps, and of so many edges.
+pub(crate) fn encoded_len(parts: usize, steps: &[Step], edges: usize) -> usize {
+    let ports = steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
+    64 + 48 * parts + 14 * steps.len() + ports.sum::<usize>() + 4 * edges
 }
 
 /// Of each step, the edges on the longest path to it.

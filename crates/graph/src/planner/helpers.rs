@@ -1,4 +1,7 @@
-//! From which chunks, at which nodes, with which coefficients: what all schemes lay out.
+//! From which chunks, at which nodes, with which coefficients: what all schemes lay out. Worked out once for all of them.
+
+use std::cell::RefCell;
+use std::rc::Rc;
 
 use codec::{Code, CodeError, Plan};
 use types::{NodeId, RoleIndex};
@@ -24,29 +27,83 @@ struct Ranked {
     good: usize,
 }
 
-/// How `wanted` is computed, from as few chunks as there can be; with `star` from as many as the code has data roles.
-pub(super) fn recipe(
-    question: &Question<'_>,
-    wanted: &[Wanted],
-    scheme: Scheme,
-) -> Result<Recipe, Unplannable> {
-    let ranked = rank(question, wanted);
-    let roles: Vec<usize> = wanted.iter().map(|wanted| usize::from(wanted.role.0)).collect();
-    let code = question.code;
-    let plan = if is_dense(code) || wanted.iter().any(|wanted| ranked.has(wanted.role)) {
-        dense_plan(code, &ranked, &roles)
-    } else if scheme == Scheme::Star {
-        star_plan(code, &ranked, &roles)
-    } else {
-        sparse_plan(code, &ranked, &roles)
-    };
-    let plan = plan.map_err(|error| unsolvable(error, &roles, ranked.sources.len()))?;
-    Ok(Recipe { hops: hops(&plan, &ranked), wanted: wanted.to_vec() })
+/// How a question's sums are made: schemes that make them alike share the answer.
+pub(super) struct Recipes<'a> {
+    question: &'a Question<'a>,
+    is_dense: bool,
+    /// By where the first of what is wanted shall be.
+    ranked: RefCell<Vec<(Place, Rc<Ranked>)>>,
+    known: RefCell<Vec<(Way, Vec<Wanted>, Rc<Recipe>)>>,
 }
 
-/// The best of those that have a chunk that can be read.
-pub(super) fn best_source(question: &Question<'_>, wanted: Wanted) -> Option<Source> {
-    rank(question, &[wanted]).sources.into_iter().find(|source| source.role == wanted.role)
+/// From which chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// From any as many as the code has data roles.
+    Dense,
+    /// From as many as the code has data roles, those that cover all first.
+    Star,
+    /// From as few as there can be.
+    Sparse,
+}
+
+impl<'a> Recipes<'a> {
+    pub(super) fn new(question: &'a Question<'a>) -> Self {
+        let is_dense = is_dense(question.code);
+        Self { question, is_dense, ranked: RefCell::default(), known: RefCell::default() }
+    }
+
+    /// Schemes that differ: as few chunks as a code without local parities allows are as many as it has data roles.
+    pub(super) fn schemes(&self) -> &'static [Scheme] {
+        if self.is_dense { Scheme::DECODING_DENSE } else { Scheme::DECODING }
+    }
+
+    fn ranked(&self, target: Place) -> Rc<Ranked> {
+        let mut known = self.ranked.borrow_mut();
+        if let Some((_, ranked)) = known.iter().find(|(to, _)| *to == target) {
+            return Rc::clone(ranked);
+        }
+        let ranked = Rc::new(rank(self.question, target));
+        known.push((target, Rc::clone(&ranked)));
+        ranked
+    }
+
+    /// How `wanted` is computed, from as few chunks as there can be; with `star` from as many as the code has data roles.
+    pub(super) fn of(&self, wanted: &[Wanted], scheme: Scheme) -> Result<Rc<Recipe>, Unplannable> {
+        let is_read = |wanted: &Wanted| self.question.sources.iter().any(|source| source.role == wanted.role);
+        let way = if self.is_dense || wanted.iter().any(is_read) {
+            Way::Dense
+        } else if scheme == Scheme::Star {
+            Way::Star
+        } else {
+            Way::Sparse
+        };
+        let mut known = self.known.borrow_mut();
+        if let Some((.., recipe)) = known.iter().find(|(one, of, _)| *one == way && of == wanted) {
+            return Ok(Rc::clone(recipe));
+        }
+        let recipe = Rc::new(self.solve(wanted, way)?);
+        known.push((way, wanted.to_vec(), Rc::clone(&recipe)));
+        Ok(recipe)
+    }
+
+    fn solve(&self, wanted: &[Wanted], way: Way) -> Result<Recipe, Unplannable> {
+        let code = self.question.code;
+        let ranked = &*self.ranked(wanted.first().map_or(Place::Asker, |wanted| wanted.to));
+        let roles: Vec<usize> = wanted.iter().map(|wanted| usize::from(wanted.role.0)).collect();
+        let plan = match way {
+            Way::Dense => dense_plan(code, ranked, &roles),
+            Way::Star => star_plan(code, ranked, &roles),
+            Way::Sparse => sparse_plan(code, ranked, &roles),
+        };
+        let plan = plan.map_err(|error| unsolvable(error, &roles, ranked.sources.len()))?;
+        Ok(Recipe { hops: hops(&plan, ranked), wanted: wanted.to_vec() })
+    }
+
+    /// The best of those that have a chunk that can be read.
+    pub(super) fn best_source(&self, wanted: Wanted) -> Option<Source> {
+        self.ranked(wanted.to).sources.iter().copied().find(|source| source.role == wanted.role)
+    }
 }
 
 /// Every parity is made of every data role: any `k` chunks are as good as any others.
@@ -55,10 +112,6 @@ fn is_dense(code: &Code) -> bool {
 }
 
 impl Ranked {
-    fn has(&self, role: RoleIndex) -> bool {
-        self.sources.iter().any(|source| source.role == role)
-    }
-
     fn roles(&self, count: usize) -> Vec<usize> {
         self.sources[..count].iter().map(|source| usize::from(source.role.0)).collect()
     }
@@ -111,9 +164,8 @@ fn unsolvable(error: CodeError, wanted: &[usize], present: usize) -> Unplannable
 }
 
 /// The best node of each role: those that are not avoided first, then those whose chunk is their only one, then the fast, then the near.
-fn rank(question: &Question<'_>, wanted: &[Wanted]) -> Ranked {
+fn rank(question: &Question<'_>, target: Place) -> Ranked {
     let links = question.links;
-    let target = wanted.first().map_or(Place::Asker, |wanted| wanted.to);
     let zone = links.end(target).zone;
     let mut keyed: Vec<(bool, i32, bool, Source)> = question
         .sources

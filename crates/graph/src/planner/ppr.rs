@@ -5,9 +5,9 @@ use super::helpers::Recipe;
 use crate::graph::{Place, Span};
 
 /// `ceil(log2(helpers + 1))` rounds, of which the hub receives in each.
-pub(super) fn lay(builder: &mut Builder, recipe: Recipe, hub: Place, span: Span) {
+pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, hub: Place, span: Span) {
     let rows = recipe.wanted.len();
-    let (own, helpers) = split(recipe.hops, hub);
+    let (own, helpers) = split(&recipe.hops, hub);
     let mut arriving: Vec<Vec<Arrival>> = vec![Vec::new(); helpers.len() + 1];
     for (index, hop) in helpers.iter().enumerate().rev() {
         let number = index + 1;
