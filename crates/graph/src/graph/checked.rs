@@ -86,6 +86,20 @@ impl Graph {
         places
     }
 
+    /// All that take part, in the order in which they are told: the asker, then downstream before upstream, so that whoever sends first
+    /// has his credits soon.
+    #[must_use]
+    pub fn starting_order(&self) -> Vec<Place> {
+        let mut last: BTreeMap<Place, (usize, usize)> = BTreeMap::new();
+        for (step, depth) in depths(&self.steps, &self.edges).into_iter().enumerate() {
+            let known = last.entry(self.steps[step].at).or_default();
+            *known = (depth, step).max(*known);
+        }
+        let mut order: Vec<Place> = last.keys().copied().collect();
+        order.sort_by_key(|place| (*place != Place::Asker, std::cmp::Reverse(last[place])));
+        order
+    }
+
     /// Edges on the longest path: rounds that follow each other.
     #[must_use]
     pub fn depth(&self) -> usize {

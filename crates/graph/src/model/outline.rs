@@ -133,8 +133,7 @@ impl Costs {
 
 impl Outline {
     pub(crate) fn new(steps: &[Step], edges: &[Edge], links: &Links) -> Self {
-        let graph_bytes = encoded_len(1, steps, edges.len()) as f64 + MESSAGE_BYTES;
-        let (at, places, sent_us) = places(steps, links, graph_bytes);
+        let (at, places) = places(steps, links);
         let sorted;
         let edges = if edges.is_sorted_by_key(|edge| edge.from) {
             edges
@@ -150,11 +149,12 @@ impl Outline {
             loads: Vec::new(),
             pairs: Vec::new(),
             turns: Vec::new(),
-            sent_us,
+            sent_us: 0.0,
             zone_bytes: 0,
             costs: Costs::of(links),
         };
         let order = outline.add_steps(steps, edges, &at);
+        outline.add_starts(encoded_len(1, steps, edges.len()), &order, links);
         outline.add_edges(steps, edges, &order, links);
         outline
     }
@@ -178,6 +178,27 @@ impl Outline {
             load.touches += step.sends + step.receives;
         }
         order
+    }
+
+    /// When each place has the graph of so many bytes: the asker sends it to one after the other, as [`crate::Graph::starting_order`] says.
+    fn add_starts(&mut self, graph_bytes: usize, order: &Order, links: &Links) {
+        let mut last = vec![(0, 0); self.places.len()];
+        for (step, number) in self.steps.iter().zip(&order.steps) {
+            last[step.place] = last[step.place].max((order.depths[*number], *number));
+        }
+        let mut told: Vec<usize> = (0..self.places.len()).collect();
+        told.sort_unstable_by_key(|place| std::cmp::Reverse(last[*place]));
+        let asker = links.end(Place::Asker);
+        let stands_at = links.stand(Place::Asker);
+        let bytes = graph_bytes as f64 + MESSAGE_BYTES;
+        for place in told {
+            let line = &mut self.places[place];
+            if line.place != stands_at {
+                let way_us = links.between((stands_at, &asker), (line.place, &line.end)).way_us;
+                line.start_us = self.sent_us + bytes * asker.up_us().max(line.down_us) + way_us;
+                self.sent_us += bytes * asker.up_us();
+            }
+        }
     }
 
     fn add_edges(&mut self, steps: &[Step], edges: &[Edge], order: &Order, links: &Links) {
@@ -275,8 +296,10 @@ impl Outline {
     }
 }
 
-/// Steps by their depth; those of one depth as they come.
+/// Steps by their depth; of one depth the last ones first, as they are told.
 struct Order {
+    /// Of each step, as it is listed.
+    depths: Vec<usize>,
     steps: Vec<usize>,
     /// Of each step, where it is in `steps`.
     numbers: Vec<usize>,
@@ -297,11 +320,11 @@ impl Order {
             next[depth + 1] += next[depth];
         }
         let (mut order, mut numbers) = (vec![0; steps], vec![0; steps]);
-        for (step, depth) in depths.iter().enumerate() {
+        for (step, depth) in depths.iter().enumerate().rev() {
             (numbers[step], order[next[*depth]]) = (next[*depth], step);
             next[*depth] += 1;
         }
-        Self { steps: order, numbers }
+        Self { depths, steps: order, numbers }
     }
 }
 
@@ -311,8 +334,8 @@ fn sorted_edges(edges: &[Edge]) -> Vec<Edge> {
     edges
 }
 
-/// Of each step the number of its place, the places, and when the asker has sent the graph of `graph_bytes` to all of them.
-fn places(steps: &[Step], links: &Links, graph_bytes: f64) -> (Vec<usize>, Vec<PlaceLine>, f64) {
+/// Of each step the number of its place, and the places.
+fn places(steps: &[Step], links: &Links) -> (Vec<usize>, Vec<PlaceLine>) {
     // By their numbers: those are compared sooner than places are.
     let number = |place: Place| match place {
         Place::Node(node) => u32::from(node.0),
@@ -327,21 +350,11 @@ fn places(steps: &[Step], links: &Links, graph_bytes: f64) -> (Vec<usize>, Vec<P
         }
     }
     let at = stands().map(|place| find(&known, place).unwrap_or(0)).collect();
-    let asker = links.end(Place::Asker);
-    let stands_at = links.stand(Place::Asker);
-    let mut sent_us = 0.0;
     let line = |(_, place): (u32, Place)| {
         let end = links.end(place);
-        let mut start_us = 0.0;
-        if place != stands_at {
-            let way_us = links.between((stands_at, &asker), (place, &end)).way_us;
-            start_us = sent_us + graph_bytes * asker.up_us().max(end.down_us()) + way_us;
-            sent_us += graph_bytes * asker.up_us();
-        }
-        PlaceLine { up_us: end.up_us(), down_us: end.down_us(), start_us, place, end }
+        PlaceLine { up_us: end.up_us(), down_us: end.down_us(), start_us: 0.0, place, end }
     };
-    let lines = known.into_iter().map(line).collect();
-    (at, lines, sent_us)
+    (at, known.into_iter().map(line).collect())
 }
 
 /// Products for each byte: those of rows that are more than one input as it is.

@@ -128,14 +128,14 @@ impl Sketch {
             let least = self.outline.at_least(flow(len.bytes));
             self.aim.cost(&Prediction { us: least.us.max(len.least_us), ..least })
         };
-        let mut some: SmallVec<[&mut SliceLen; 16]> =
-            lens.iter_mut().filter(|len| least_cost(len) < most).collect();
+        let mut some: SmallVec<[(f64, &mut SliceLen); 16]> =
+            lens.iter_mut().map(|len| (least_cost(len), len)).filter(|(least, _)| *least < most).collect();
         for some in some.chunks_mut(LANES) {
-            if some.iter().all(|len| least_cost(len) >= limit(&best)) {
+            if some.iter().all(|(least, _)| *least >= limit(&best)) {
                 continue;
             }
-            let flows = std::array::from_fn(|lane| flow(some[lane.min(some.len() - 1)].bytes));
-            for (len, prediction) in some.iter_mut().zip(self.outline.predict(flows, round)) {
+            let flows = std::array::from_fn(|lane| flow(some[lane.min(some.len() - 1)].1.bytes));
+            for ((_, len), prediction) in some.iter_mut().zip(self.outline.predict(flows, round)) {
                 len.learn(&prediction, self.outline.windows_us(flow(len.bytes)));
                 let cost = self.aim.cost(&prediction);
                 if cost < limit(&best) {
