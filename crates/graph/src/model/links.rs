@@ -48,8 +48,24 @@ impl LinkEnd {
 
     /// How slow it is: halvings of bandwidth, so that what is nearly equal is equal.
     pub(crate) fn slowness(&self) -> i32 {
-        (self.up_us().max(self.down_us()) * 1024.0).log2().round() as i32
+        halvings(self.up_us().max(self.down_us()) * 1024.0)
     }
+
+    /// How far it is: doublings of latency.
+    pub(crate) fn farness(&self) -> i32 {
+        halvings(self.latency_us.max(1.0))
+    }
+}
+
+impl Pair {
+    /// As [`LinkEnd::slowness`].
+    pub(crate) fn slowness(&self) -> i32 {
+        halvings(1024.0 * 1e6 / self.bytes_per_s)
+    }
+}
+
+fn halvings(of: f64) -> i32 {
+    of.log2().round() as i32
 }
 
 /// The link from one node to another, where it is known to be worse than its two ends.

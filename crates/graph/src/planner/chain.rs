@@ -1,5 +1,6 @@
 //! Chain (ECPipe): sums grow from helper to helper, slice by slice; several lost chunks are made in one pass, a row for each.
 
+use super::arrange::arrange;
 use super::build::{Arrival, Builder, Goes, Hop, finish, split};
 use super::helpers::Recipe;
 use crate::graph::{Place, Span};
@@ -12,7 +13,16 @@ pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, hub: Place, span: Span
     let zone = |place: Place| links.end(place).zone;
     let hub_zone = zone(hub);
     hops.sort_by_cached_key(|hop| (zone(hop.place) == hub_zone, zone(hop.place)));
-    if !own.roles.is_empty() || hops.is_empty() {
+    let is_own_last = !own.roles.is_empty() || hops.is_empty();
+    let last = hops.len().saturating_sub(1);
+    arrange(
+        &mut hops,
+        hub,
+        links,
+        |hop| (hop < last).then_some(hop + 1),
+        |one, other| zone(one.place) == zone(other.place),
+    );
+    if is_own_last {
         hops.push(&own);
     }
     let mut arriving: Vec<Arrival> = Vec::new();

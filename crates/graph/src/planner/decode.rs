@@ -27,7 +27,7 @@ pub(super) fn sketch(
         let recipe = &*recipes.of(&computed, scheme)?;
         match scheme {
             Scheme::Star | Scheme::Lrc => star::lay(&mut builder, recipe, hub, span),
-            Scheme::Ppr => ppr::lay(&mut builder, recipe, hub, span),
+            Scheme::Ppr => ppr::lay(&mut builder, recipe, hub, span, question.links),
             Scheme::Chain | Scheme::Auto => chain::lay(&mut builder, recipe, hub, span, question.links),
             Scheme::Tri => tri::lay(&mut builder, recipe, span),
         }

@@ -9,6 +9,7 @@ use types::{NodeId, RoleIndex};
 use super::build::Hop;
 use super::{Question, Scheme, Source, Unplannable, Wanted};
 use crate::graph::Place;
+use crate::model::Pair;
 
 /// A node so much slower than the median, in halvings, is avoided.
 const SLOW_HALVINGS: i32 = 2;
@@ -163,23 +164,29 @@ fn unsolvable(error: CodeError, wanted: &[usize], present: usize) -> Unplannable
     Unplannable::Unsolvable { role, present }
 }
 
-/// The best node of each role: those that are not avoided first, then those whose chunk is their only one, then the fast, then the near.
+/// The best node of each role: those that are not avoided first, then those whose chunk is their only one, then the fast, those whose
+/// links with the others are, then the near.
 fn rank(question: &Question<'_>, target: Place) -> Ranked {
     let links = question.links;
     let zone = links.end(target).zone;
-    let mut keyed: Vec<(bool, i32, bool, Source)> = question
+    let mut keyed: Vec<(bool, i32, u32, bool, i32, Source)> = question
         .sources
         .iter()
         .map(|source| {
-            let end = links.end(Place::Node(source.node));
-            (question.avoided.contains(&source.node), end.slowness(), end.zone != zone, *source)
+            let place = Place::Node(source.node);
+            let end = links.end(place);
+            let to_target = links.pair(place, target);
+            let slowness = to_target.map_or(end.slowness(), |pair| pair.slowness().max(end.slowness()));
+            let is_avoided = question.avoided.contains(&source.node);
+            let worse = worse_links(question, *source);
+            (is_avoided, slowness, worse, end.zone != zone, end.farness(), *source)
         })
         .collect();
     keyed.sort_unstable();
     let median = median(keyed.iter().map(|key| key.1));
     let (mut roles, mut nodes) = (Vec::new(), Vec::new());
     let (mut first, mut second) = (Vec::with_capacity(keyed.len()), Vec::new());
-    for (is_avoided, slowness, _, source) in keyed {
+    for (is_avoided, slowness, .., source) in keyed {
         if roles.contains(&source.role) {
             continue;
         }
@@ -192,6 +199,21 @@ fn rank(question: &Question<'_>, target: Place) -> Ranked {
     let good = first.len();
     first.extend(second);
     Ranked { sources: first, good }
+}
+
+/// Links between a source's node and the others that are worse than their ends.
+fn worse_links(question: &Question<'_>, source: Source) -> u32 {
+    let links = question.links;
+    if links.pairs.is_empty() {
+        return 0;
+    }
+    let is_among = |node: u16| question.sources.iter().any(|other| other.node.0 == node);
+    let other = |pair: &Pair| match source.node.0 {
+        node if node == pair.from => Some(pair.to),
+        node if node == pair.to => Some(pair.from),
+        _ => None,
+    };
+    links.pairs.iter().filter_map(other).filter(|node| is_among(*node)).map(|_| 1).sum()
 }
 
 fn median(values: impl Iterator<Item = i32>) -> i32 {

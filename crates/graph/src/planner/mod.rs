@@ -2,6 +2,7 @@
 //!
 //! A scheme is a way to lay out the same sums: what is computed from what is the codec's answer ([`helpers`]), a scheme says where.
 
+mod arrange;
 mod build;
 mod chain;
 mod choice;
