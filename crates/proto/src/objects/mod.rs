@@ -321,17 +321,34 @@ impl Objects {
             for (member, chunk) in self.graphs.take_rotten() {
                 self.with(member, |holder| holder.give_up(scope, chunk));
             }
-            let most_bytes = scope.graph_bytes().filter(|_| self.graphs.takes_more());
-            let take = |most| self.holders.values_mut().find_map(|holder| holder.take_order(most));
-            let order = most_bytes.and_then(take);
-            if let Some(order) = order {
+            if let Some(order) = self.next_order(scope) {
+                scope.around.pace_mut().spend(order.len() as usize);
                 self.graphs.begin(scope, &self.holders, order);
             } else if let Some(made) = self.graphs.poll_made() {
-                self.with(made.purpose.member, |holder| holder.hear_made(scope, made));
+                let mut came = None;
+                self.with(made.purpose.member, |holder| came = holder.hear_made(scope, made));
+                if let Some(came) = came {
+                    self.window.note_graph(scope.now.time, came, &scope.timing());
+                }
             } else {
                 return;
             }
         }
+    }
+
+    /// What a graph is to make next, as far as clients leave room for it and operators want it.
+    fn next_order(&mut self, scope: &mut Scope<'_>) -> Option<order::Order> {
+        let (now, most_bytes) = (scope.now.time, scope.graph_bytes()?);
+        let may_begin =
+            self.wants_graphs() && self.window.is_open(now) && scope.around.pace_mut().allows(now);
+        let window = &self.window;
+        let mut holders = self.holders.values_mut().filter(|_| may_begin);
+        holders.find_map(|holder| holder.take_order(now, most_bytes, window))
+    }
+
+    /// Whether more is to be made by graphs, and there may be more graphs.
+    fn wants_graphs(&self) -> bool {
+        self.graphs.takes_more() && self.holders.values().any(|holder| holder.fill().wants_graphs())
     }
 
     /// A cell of a chunk.
@@ -522,7 +539,8 @@ impl Objects {
     }
 
     fn find_due(&self, timing: &Timing, pace: &Pace) -> Time {
-        let fills = self.next_to_ask().map(|_| self.window.opens_at().max(pace.resumes_at(Time(0))));
+        let wants_more = self.next_to_ask().is_some() || self.wants_graphs();
+        let fills = wants_more.then(|| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))

@@ -241,6 +241,41 @@ fn whose_link_is_known_to_be_slow_helps_by_way_of_others() {
     assert!(helped > 0 && sent == 0, "{helped} {sent}");
 }
 
+/// Most bytes of a list of several chunks that graphs have made, while clients ask for something all the time, or do not.
+fn made_at_once(has_clients: bool) -> u64 {
+    let mut cluster = Cluster::with_graphs(7, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    cluster.set(0, "small", b"value");
+    let all = cluster.chunk_count();
+    cluster.wires.started = Some(Vec::new());
+    cluster.kill(1);
+    let mut most_asked = 0;
+    for _ in 0..3_000 {
+        cluster.advance(10);
+        for node in cluster.hosts.keys().copied().filter(|_| has_clients).collect::<Vec<_>>() {
+            cluster.begin(node.0, super::get("small"));
+        }
+        let stats = cluster.hosts.values().map(|host| host.stats().objects);
+        let asked = stats.map(|stats| stats.fill_asked_bytes.saturating_sub(stats.fill_window_bytes));
+        most_asked = asked.max().unwrap().max(most_asked);
+        if cluster.is_filled() && cluster.chunk_count() == all {
+            break;
+        }
+    }
+    assert!(cluster.is_filled() && cluster.chunk_count() == all, "however busy clients are");
+    cluster.has_values(&values);
+    let started = cluster.wires.started.take().unwrap();
+    assert!(!started.is_empty() && most_asked <= 512 << 10, "{most_asked}");
+    let bytes = |start: &wire::graph::Start| start.strand.iter().map(|part| u64::from(part.len)).sum::<u64>();
+    started.iter().filter(|start| start.strand.len() > 1).map(bytes).max().unwrap_or(0)
+}
+
+#[test]
+fn fills_by_graphs_make_little_at_once_while_clients_are_at_work() {
+    let (alone, busy) = (made_at_once(false), made_at_once(true));
+    assert!(alone > 256 << 10 && busy <= 128 << 10, "{alone} {busy}");
+}
+
 /// What is done to a cluster before a node dies.
 type Hurt = fn(&mut Cluster);
 
