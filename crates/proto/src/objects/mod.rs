@@ -34,6 +34,7 @@ mod meter;
 pub(crate) mod names;
 mod order;
 mod pressure;
+mod probe;
 mod scope;
 mod scrub;
 mod transfers;
@@ -66,6 +67,8 @@ pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
+use probe::{LinkProbe, is_of_probe};
+pub use probe::{ProbeReport, Probed};
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
 pub use scrub::WrongStripe;
@@ -102,6 +105,7 @@ pub(crate) struct Objects {
     graphs: Graphs,
     pressure: Pressure,
     scrub: ChunkScrub,
+    probe: LinkProbe,
     courier: Courier,
     transfers: Transfers,
     /// When idle pages are looked at next.
@@ -218,6 +222,15 @@ impl Objects {
 
     fn route(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage, wanted: &mut Wanted) {
         match message {
+            ObjectMessage::Cell(cell) if is_of_probe(cell.number) => {
+                self.probe.hear_cell(scope, from, &cell);
+            }
+            ObjectMessage::Listed(listed) if is_of_probe(listed.number) => {
+                self.probe.hear_list(scope, from, listed);
+            }
+            ObjectMessage::Missing(missing) if is_of_probe(missing.number) => {
+                self.probe.hear_missing(scope, from, &missing);
+            }
             ObjectMessage::Cell(cell) if scrub::is_of_scrub(cell.number) => {
                 self.scrub.hear_cell(from, cell);
             }
@@ -466,6 +479,7 @@ impl Objects {
         self.holders.values_mut().for_each(|holder| holder.link_broken(rules, peer));
         self.transfers.lose_link(scope, peer, wanted);
         self.graphs.lose_link(scope, &self.holders, peer);
+        self.probe.lose_link(scope, peer);
         self.go_on_filling(scope);
     }
 
@@ -484,8 +498,19 @@ impl Objects {
         if self.graphs.due() <= now {
             self.graphs.tick(scope, &self.holders);
         }
+        self.probe.tick(scope);
         self.go_on_filling(scope);
         self.trim(now);
+    }
+
+    /// Measures the links to all other nodes, by so many bytes of each; false if that is under way.
+    pub(crate) fn probe_links(&mut self, scope: &mut Scope<'_>, bytes: u64) -> bool {
+        self.probe.begin(scope, bytes)
+    }
+
+    /// What has come of that.
+    pub(crate) fn probe_report(&self) -> ProbeReport {
+        self.probe.report()
     }
 
     /// Compares some more chunks with their checksums.
@@ -543,6 +568,7 @@ impl Objects {
         let fills = wants_more.then(|| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.values().map(|holder| holder.due(timing)).min().unwrap_or(Time::NEVER);
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
+        let parts = parts.min(self.probe.due(timing));
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
     }
 
@@ -554,6 +580,7 @@ impl Objects {
             + self.courier.memory_bytes()
             + self.early.memory_bytes()
             + self.scrub.memory_bytes()
+            + self.probe.memory_bytes()
             + fills
             + graphs
     }
