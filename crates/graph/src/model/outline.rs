@@ -45,6 +45,8 @@ pub(super) struct PlaceLine {
     pub down_us: f64,
     /// From the asker's start to here.
     pub start_us: f64,
+    /// Whether it sends chunks of its own beside what it has summed up of others.
+    pub is_mixed: bool,
     place: Place,
     end: LinkEnd,
 }
@@ -156,6 +158,7 @@ impl Outline {
         let order = outline.add_steps(steps, edges, &at);
         outline.add_starts(encoded_len(1, steps, edges.len()), &order, links);
         outline.add_edges(steps, edges, &order, links);
+        outline.find_mixed();
         outline
     }
 
@@ -198,6 +201,18 @@ impl Outline {
                 line.start_us = self.sent_us + bytes * asker.up_us().max(line.down_us) + way_us;
                 self.sent_us += bytes * asker.up_us();
             }
+        }
+    }
+
+    /// Finds the places that send both what lies there and what they have summed up.
+    fn find_mixed(&mut self) {
+        let mut sends = vec![(false, false); self.places.len()];
+        for step in self.steps.iter().filter(|step| step.sends_away > 0.0) {
+            let known = &mut sends[step.place];
+            *known = (known.0 || step.receives == 0.0, known.1 || step.receives > 0.0);
+        }
+        for (place, sends) in self.places.iter_mut().zip(sends) {
+            place.is_mixed = sends == (true, true);
         }
     }
 
@@ -352,7 +367,7 @@ fn places(steps: &[Step], links: &Links) -> (Vec<usize>, Vec<PlaceLine>) {
     let at = stands().map(|place| find(&known, place).unwrap_or(0)).collect();
     let line = |(_, place): (u32, Place)| {
         let end = links.end(place);
-        PlaceLine { up_us: end.up_us(), down_us: end.down_us(), start_us: 0.0, place, end }
+        PlaceLine { up_us: end.up_us(), down_us: end.down_us(), start_us: 0.0, is_mixed: false, place, end }
     };
     (at, known.into_iter().map(line).collect())
 }
