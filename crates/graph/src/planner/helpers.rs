@@ -34,7 +34,7 @@ pub(super) struct Recipes<'a> {
     is_dense: bool,
     /// By where the first of what is wanted shall be.
     ranked: RefCell<Vec<(Place, Rc<Ranked>)>>,
-    known: RefCell<Vec<(Way, Vec<Wanted>, Rc<Recipe>)>>,
+    known: RefCell<Vec<(Way, Rc<Recipe>)>>,
 }
 
 /// From which chunks.
@@ -80,11 +80,11 @@ impl<'a> Recipes<'a> {
             Way::Sparse
         };
         let mut known = self.known.borrow_mut();
-        if let Some((.., recipe)) = known.iter().find(|(one, of, _)| *one == way && of == wanted) {
+        if let Some((_, recipe)) = known.iter().find(|(one, recipe)| *one == way && recipe.wanted == wanted) {
             return Ok(Rc::clone(recipe));
         }
         let recipe = Rc::new(self.solve(wanted, way)?);
-        known.push((way, wanted.to_vec(), Rc::clone(&recipe)));
+        known.push((way, Rc::clone(&recipe)));
         Ok(recipe)
     }
 
