@@ -213,7 +213,7 @@ fn links_of(reports: &[GraphsReport]) -> Links {
     nodes.dedup();
     for node in nodes {
         let said = ways.iter().filter(|way| way.from == node).map(|way| way.times).collect();
-        let times = median(said).filter(|times| *times >= SLOW);
+        let times = most(said).filter(|times| *times >= SLOW);
         if let Some(times) = times {
             let rate = usual / times;
             let end = LinkEnd { up_bytes_per_s: rate, down_bytes_per_s: rate, ..links.others };
@@ -226,6 +226,12 @@ fn links_of(reports: &[GraphsReport]) -> Links {
         links.set_pair(Pair { from: *from, to: *to, bytes_per_s: usual / times, latency_us: 0.0 });
     }
     links
+}
+
+/// What more than half of them reach; of two, what both do.
+fn most(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

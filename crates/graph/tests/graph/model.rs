@@ -40,7 +40,7 @@ fn predictions_are_within_a_quarter_in_the_median() {
 
 #[test]
 fn auto_is_at_most_a_tenth_slower_than_the_best() {
-    let lens = [1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20];
+    let lens = [1 << 10, 16 << 10, 64 << 10, 1 << 20];
     for code in [Code::rs(6, 3), Code::rs(12, 4), Code::lrc(12, 2, 2)].map(Result::unwrap) {
         for (len, gbit) in lens.iter().flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (*len, gbit))) {
             let took = |scheme| times(&code, len, gbit, scheme, Execution::Coherent).1;
