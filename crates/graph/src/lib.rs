@@ -25,11 +25,11 @@ pub use executor::{
     Command, Counters, Executor, ExecutorConfig, Load, PrimitiveCounters, Surroundings, Unreadable,
 };
 pub use graph::{
-    AskerId, BadGraph, Class, Draft, Edge, EdgeEnds, Execution, Graph, Input, Output, Part, Place, Primitive,
-    RunId, Span, Step,
+    AskerId, BadGraph, Class, Draft, Edge, EdgeEnds, Execution, Graph, Input, Output, Part, Place, Ports,
+    Primitive, RunId, Span, Step,
 };
 pub use message::{Message, Progress, Report, Slice, Wait, Why};
-pub use model::{Fit, LinkEnd, Links, Prediction, predict};
+pub use model::{Fit, LinkEnd, Links, Pair, Prediction, predict};
 pub use planner::{
     Aim, EncodeQuestion, Envelope, Question, Scheme, Shape, Source, UnknownScheme, Unplannable, Wanted, plan,
     plan_encode,

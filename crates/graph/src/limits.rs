@@ -32,6 +32,8 @@ pub const MAX_EARLY_CREDITS: usize = 512;
 pub const MAX_ENDED_RUNS: usize = 1024;
 /// Parts into which `tri` cuts a chunk at most.
 pub const MAX_TRI_PARTS: usize = 16;
+/// Links between two nodes of which planners know more than of their ends.
+pub const MAX_PAIRS: usize = 256;
 /// Graphs that an asker starts for one task at most.
 pub const MAX_ATTEMPTS: u32 = 64;
 /// Runs of one task have numbers next to each other: the task's times this, and which one it is.

@@ -30,7 +30,7 @@ pub use entrance::{End, Entrance, Verdict};
 #[cfg(feature = "planted-bugs")]
 pub use host::inspect::damage_chunk;
 pub use host::inspect::{
-    NamespaceUse, RoleBytes, graph_links, lost_keys, seen_links, wrong_keys, wrong_stripes,
+    NamespaceUse, RoleBytes, graph_links, lost_keys, probe_report, seen_links, wrong_keys, wrong_stripes,
 };
 pub use host::{
     Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token, locate_scan,
@@ -38,7 +38,9 @@ pub use host::{
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
-pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, SeenLink, WrongStripe};
+pub use objects::{
+    GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, ProbeReport, Probed, SeenLink, WrongStripe,
+};
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};

@@ -35,7 +35,7 @@ pub use coordination::processes::{
     ProcessAction, ProcessDone, ProcessError, ProcessOrder, ProcessReply, ProcessRequest,
 };
 pub use coordination::report::CoordinatorStatus;
-pub use http::probe::{GraphsReport, SeenNode};
+pub use http::probe::{GraphsReport, LinkProbe, ProbeAnswer, ProbeRequest, ProbedNode, SeenNode};
 pub use http::status::{
     ClusterStatus, CodingStatus, CoordinatorReport, DataRoleStatus, FindingStatus, GatheredReport,
     GroupStatus, HeardNode, LinkStatus, LostKeyStatus, MemoryStatus, NamespaceStatus, NodeStatus,

@@ -1,38 +1,54 @@
-//! `gestalt graph probe`: how fast the nodes of a cluster are, by what they have fetched of each other, and how fast each adds up.
+//! `gestalt graph probe`: how fast the nodes of a cluster are, by what they have fetched of each other, and how fast each adds up. With
+//! `--active` each node fetches something of each other one for it, one node after the other.
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use client::fetch_json;
-use graph::{LinkEnd, Links};
+use client::{HttpError, fetch_json, post_json};
+use graph::{LinkEnd, Links, Pair};
 use serde::Serialize;
-use server::{GraphsReport, SeenNode};
-use types::ClusterMap;
+use server::{GraphsReport, ProbeAnswer, ProbeRequest, ProbedNode, SeenNode};
+use types::{ClusterMap, NodeInfo};
 
 use crate::endpoint::{Endpoint, without_map};
 use crate::exit::Exit;
 use crate::output::{Format, Table, print, print_json};
+use crate::progress::Progress;
+use crate::units::Size;
 
 /// How long a page may take.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Who takes so many times as long as others is slow, by what most that have asked it say.
 const SLOW: f64 = 1.5;
+/// Most bytes that a node fetches of another one.
+const MAX_BYTES: u64 = 16 << 20;
+/// How often a node is asked how far it is, and how long measuring one link may take: nodes give up sooner.
+const ASKED_EVERY: Duration = Duration::from_millis(50);
+const LINK_LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLE: &str = "\
 Examples:
   gestalt graph probe                       who was asked by whom, and how long 64 KiB took
+  gestalt graph probe --active --bytes 1MiB each node fetches 1 MiB of each other one, and says how long it took
   gestalt graph probe -o json | jq .links > links.json
   gestalt graph explain --links links.json  what each scheme would cost over these links";
 
 /// How fast nodes are, by chunks that others have fetched of them, and what planners make of it
 ///
-/// Nothing is sent for it: what readers and repair have fetched since the nodes were started is timed. Every node adds up for
-/// a millisecond.
+/// Nothing is sent for it unless --active is given: what readers and repair have fetched since the nodes were started is timed. Every
+/// node adds up for a millisecond.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLE)]
 pub struct ProbeArgs {
     #[command(flatten)]
     endpoint: Endpoint,
+    /// Measure on purpose: each node, one after the other, fetches bytes of chunks of each other one, behind what clients want
+    #[arg(long)]
+    active: bool,
+    /// Bytes that each node fetches of each other one, 16MiB at most
+    #[arg(long, default_value = "4MiB", requires = "active")]
+    bytes: Size,
     /// How to print it
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
@@ -54,6 +70,9 @@ struct NodeLine {
     /// What its planners take every link for that they know nothing else of.
     usual_bytes_per_s: f64,
     seen: Vec<SeenNode>,
+    /// What was measured on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<ProbedNode>,
 }
 
 /// Runs the command.
@@ -61,25 +80,22 @@ struct NodeLine {
 /// # Errors
 /// `Unreachable` if no cluster is there.
 pub async fn run(args: &ProbeArgs) -> Result<(), Exit> {
+    if args.bytes.0 > MAX_BYTES {
+        return Err(Exit::usage("--bytes is 16MiB at most: links share their time with clients"));
+    }
     let http = args.endpoint.find_map().await?;
     let map: ClusterMap = fetch_json(http, "/map", LIMIT).await.map_err(|error| without_map(&error))?;
-    let asked: Vec<_> = map
-        .nodes
-        .iter()
-        .map(|info| {
-            let (http, host) = (info.http, info.host);
-            tokio::spawn(async move {
-                let report = fetch_json::<GraphsReport>(http, "/graphs", LIMIT).await.ok();
-                report.filter(|report| report.node == host)
-            })
-        })
-        .collect();
+    let answers = if args.active { measure(&map.nodes, args.bytes.0).await } else { ask(&map.nodes).await };
     let (mut reports, mut silent) = (Vec::new(), Vec::new());
-    for (info, answer) in map.nodes.iter().zip(asked) {
-        match answer.await.ok().flatten() {
+    for (info, answer) in map.nodes.iter().zip(answers) {
+        match answer {
             Some(report) => reports.push(report),
             None => silent.push(info.host.node.0),
         }
+    }
+    if !args.active {
+        // What another probe has found out may be old.
+        reports.iter_mut().for_each(|report| report.probe.nodes.clear());
     }
     let links = links_of(&reports);
     let nodes = reports.into_iter().map(line).collect();
@@ -91,41 +107,131 @@ pub async fn run(args: &ProbeArgs) -> Result<(), Exit> {
     Ok(())
 }
 
+/// What each node knows; none of those that do not answer.
+async fn ask(nodes: &[NodeInfo]) -> Vec<Option<GraphsReport>> {
+    let asked: Vec<_> = nodes
+        .iter()
+        .map(|info| {
+            let (http, host) = (info.http, info.host);
+            tokio::spawn(async move {
+                let report = fetch_json::<GraphsReport>(http, "/graphs", LIMIT).await.ok();
+                report.filter(|report| report.node == host)
+            })
+        })
+        .collect();
+    let mut answers = Vec::with_capacity(asked.len());
+    for answer in asked {
+        answers.push(answer.await.ok().flatten());
+    }
+    answers
+}
+
+/// Has one node after the other measure its links, so that they do not measure each other.
+async fn measure(nodes: &[NodeInfo], bytes: u64) -> Vec<Option<GraphsReport>> {
+    let mut answers = Vec::with_capacity(nodes.len());
+    let mut progress = Progress::start();
+    for info in nodes {
+        progress.show(|| format!("{} of {} nodes have measured their links", answers.len(), nodes.len()));
+        let limit = LINK_LIMIT * u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+        let report = measure_at(info.http, bytes, limit).await.ok();
+        answers.push(report.filter(|report| report.node == info.host));
+    }
+    answers
+}
+
+async fn measure_at(http: SocketAddr, bytes: u64, limit: Duration) -> Result<GraphsReport, HttpError> {
+    match post_json(http, "/graphs/probe", &ProbeRequest { bytes }, LIMIT).await {
+        // Somebody else has it measure: that is as good.
+        Ok(_) | Err(HttpError::Status { status: 409, .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let began = Instant::now();
+    loop {
+        let report = fetch_json::<GraphsReport>(http, "/graphs", LIMIT).await?;
+        if !report.probe.is_under_way || began.elapsed() > limit {
+            return Ok(report);
+        }
+        tokio::time::sleep(ASKED_EVERY).await;
+    }
+}
+
 fn line(report: GraphsReport) -> NodeLine {
     NodeLine {
         node: report.node.node.0,
         products_per_s: report.products_per_s,
         usual_bytes_per_s: report.links.others.up_bytes_per_s,
         seen: report.seen,
+        measured: report.probe.nodes,
     }
 }
 
-/// The parameters of the cluster: what its nodes have found out, in the median, and for each node that is slower than others by what most
-/// who have asked it say how many times that is.
+/// The way from one node to another, and how many times as long as most others it takes.
+struct Way {
+    from: u16,
+    to: u16,
+    times: f64,
+}
+
+/// What was measured on purpose, if anything was, else what was seen.
+fn ways(reports: &[GraphsReport], usual: f64) -> Vec<Way> {
+    let measured =
+        reports.iter().flat_map(|report| report.probe.nodes.iter().map(move |node| (report, node)));
+    let measured = measured.filter_map(|(report, node)| {
+        let times = usual / node.bytes_per_s?;
+        Some(Way { from: node.node, to: report.node.node.0, times })
+    });
+    let measured: Vec<Way> = measured.collect();
+    if !measured.is_empty() {
+        return measured;
+    }
+    let seen = reports.iter().flat_map(|report| report.seen.iter().map(move |seen| (report, seen)));
+    seen.map(|(report, seen)| Way { from: seen.node, to: report.node.node.0, times: seen.slowness }).collect()
+}
+
+/// The parameters of the cluster: what was measured, or what its nodes have found out, in the median; each node that is slower than
+/// others by what most who have asked it say, and each other link that is.
 fn links_of(reports: &[GraphsReport]) -> Links {
     let mut links = Links::default();
     let known = |of: fn(&GraphsReport) -> f64| median(reports.iter().map(of).collect());
-    if let Some(rate) = known(|report| report.links.others.up_bytes_per_s) {
+    let measured = || reports.iter().flat_map(|report| &report.probe.nodes);
+    let rate = median(measured().filter_map(|node| node.bytes_per_s).collect());
+    if let Some(rate) = rate.or_else(|| known(|report| report.links.others.up_bytes_per_s)) {
         let others = LinkEnd { up_bytes_per_s: rate, down_bytes_per_s: rate, ..links.others };
         (links.others, links.asker) = (others, others);
     }
-    if let Some(products) = known(|report| report.products_per_s) {
+    if let Some(round_trip_us) = median(measured().filter_map(|node| node.round_trip_us).collect()) {
+        // There and back is twice what lies between two ends.
+        (links.others.latency_us, links.asker.latency_us) = (round_trip_us / 4.0, round_trip_us / 4.0);
+    }
+    if let Some(products) = known(|report| report.products_per_s).filter(|products| *products > 0.0) {
         links.products_per_s = products;
     }
-    let all = reports.iter().flat_map(|report| &report.seen);
-    let mut nodes: Vec<u16> = all.clone().map(|seen| seen.node).collect();
+    let usual = links.others.up_bytes_per_s;
+    let ways = ways(reports, usual);
+    let mut nodes: Vec<u16> = ways.iter().map(|way| way.from).collect();
     nodes.sort_unstable();
     nodes.dedup();
     for node in nodes {
-        let said = all.clone().filter(|seen| seen.node == node).map(|seen| seen.slowness).collect();
-        let times = median(said).filter(|times| *times >= SLOW);
+        let said = ways.iter().filter(|way| way.from == node).map(|way| way.times).collect();
+        let times = most(said).filter(|times| *times >= SLOW);
         if let Some(times) = times {
-            let rate = links.others.up_bytes_per_s / times;
+            let rate = usual / times;
             let end = LinkEnd { up_bytes_per_s: rate, down_bytes_per_s: rate, ..links.others };
             links.nodes.insert(node, end);
         }
     }
+    let is_slow = |way: &&Way| way.times >= SLOW && !links.nodes.contains_key(&way.from);
+    let slow: Vec<&Way> = ways.iter().filter(is_slow).collect();
+    for Way { from, to, times } in slow {
+        links.set_pair(Pair { from: *from, to: *to, bytes_per_s: usual / times, latency_us: 0.0 });
+    }
     links
+}
+
+/// What more than half of them reach; of two, what both do.
+fn most(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -159,7 +265,9 @@ fn text(report: &Report) -> String {
     }
     let mut text = coding.render();
     text.push('\n');
-    if report.nodes.iter().all(|line| line.seen.is_empty()) {
+    if report.nodes.iter().any(|line| !line.measured.is_empty()) {
+        text.push_str(&measured_text(report));
+    } else if report.nodes.iter().all(|line| line.seen.is_empty()) {
         text.push_str("Nothing is known of single links: too few chunks of long values were fetched since the nodes were started.\n");
     } else {
         text.push_str(&links.render());
@@ -170,10 +278,46 @@ fn text(report: &Report) -> String {
             "\nnode-{node} is {times:.1} times slower than others: graphs go round it where they can\n"
         ));
     }
+    for pair in &report.links.pairs {
+        let times = report.links.others.up_bytes_per_s / pair.bytes_per_s;
+        text.push_str(&format!(
+            "\nfrom node-{} to node-{} it takes {times:.1} times as long as usual: chains and trees go round it\n",
+            pair.from, pair.to
+        ));
+    }
     for node in &report.silent {
         text.push_str(&format!("\nnode-{node} did not answer\n"));
     }
     text
+}
+
+/// Links that were measured on purpose, and who has not answered whom.
+fn measured_text(report: &Report) -> String {
+    let mut table = Table::new(&["by", "from", "timed", "bytes", "rate", "round trip"]);
+    let mut silent = String::new();
+    for (line, node) in
+        report.nodes.iter().flat_map(|line| line.measured.iter().map(move |node| (line, node)))
+    {
+        let unknown = || "-".to_owned();
+        match node.answer {
+            ProbeAnswer::Answered => table.row(vec![
+                format!("node-{}", line.node),
+                format!("node-{}", node.node),
+                node.questions.to_string(),
+                node.bytes.to_string(),
+                node.bytes_per_s.map_or_else(unknown, |rate| format!("{:.2} Gbit/s", rate / 125e6)),
+                node.round_trip_us.map_or_else(unknown, |us| format!("{us:.0} us")),
+            ]),
+            ProbeAnswer::Silent => {
+                silent.push_str(&format!("\nnode-{} did not answer node-{}\n", node.node, line.node));
+            }
+            ProbeAnswer::Empty => silent.push_str(&format!(
+                "\nnode-{} has no chunks of long values that node-{} could fetch\n",
+                node.node, line.node
+            )),
+        }
+    }
+    table.render() + &silent
 }
 
 #[cfg(test)]
@@ -196,6 +340,37 @@ mod tests {
             seen: seen.collect(),
             links: Links::default(),
             products_per_s: 5e9,
+            probe: server::LinkProbe::default(),
+        }
+    }
+
+    fn measured(node: u16, gbit: f64) -> ProbedNode {
+        ProbedNode {
+            node,
+            answer: ProbeAnswer::Answered,
+            questions: 9,
+            bytes: 1 << 20,
+            bytes_per_s: Some(gbit * 125e6),
+            round_trip_us: Some(200.0),
+        }
+    }
+
+    #[test]
+    fn what_was_measured_goes_before_what_was_seen_and_one_slow_link_is_one() {
+        let mut reports = [report(0, &[(1, 9.0)]), report(1, &[]), report(2, &[])];
+        let silent = ProbedNode { answer: ProbeAnswer::Silent, bytes_per_s: None, ..measured(3, 1.0) };
+        reports[0].probe.nodes = vec![measured(1, 10.0), measured(2, 10.0), silent];
+        reports[1].probe.nodes = vec![measured(0, 10.0), measured(2, 1.0)];
+        reports[2].probe.nodes = vec![measured(0, 10.0), measured(1, 10.0)];
+        let links = links_of(&reports);
+        assert!(links.is_sound() && links.nodes.is_empty(), "{links:?}");
+        assert_eq!((links.others.up_bytes_per_s, links.others.latency_us), (1.25e9, 50.0));
+        let pairs: Vec<_> = links.pairs.iter().map(|pair| (pair.from, pair.to, pair.bytes_per_s)).collect();
+        assert_eq!(pairs, [(2, 1, 1.25e8)]);
+        let nodes = reports.into_iter().map(line).collect();
+        let text = text(&Report { nodes, silent: vec![3], links });
+        for said in ["node-3 did not answer node-0", "from node-2 to node-1 it takes 10.0", "200 us"] {
+            assert!(text.contains(said), "{text}");
         }
     }
 

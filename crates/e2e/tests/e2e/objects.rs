@@ -72,7 +72,9 @@ fn a_long_value_comes_back_with_a_node_less() {
     println!("the node of the client has grown by {grown} MiB for a value of {} MiB", LEN >> 20);
     assert!(grown < 48, "a node keeps a third of a value, and never all of it");
     is_probed(&cluster);
+    is_measured(&cluster, &[]);
     cluster.kill_nodes(&[2]);
+    is_measured(&cluster, &[2]);
     eventually("read without node 2", || get(&cluster, 0, "long") == expected);
     assert!(get(&cluster, 1, "long") == expected);
 }
@@ -96,6 +98,28 @@ fn is_probed(cluster: &LocalCluster) {
     let (status, out, error) =
         cluster.gestalt(&["graph", "explain", "--links", path]).expect("the binary runs");
     assert!(status.success() && out.contains("chosen: "), "{out}{error}");
+}
+
+/// Each node fetches something of each other one on purpose; who is down is named, and the others are measured.
+fn is_measured(cluster: &LocalCluster, down: &[u64]) {
+    let (code, probe) = json(cluster, &["graph", "probe", "--active", "--bytes", "1MiB"]);
+    let nodes = probe["nodes"].as_array().expect("nodes");
+    let silent: Vec<u64> =
+        probe["silent"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
+    assert_eq!((code, nodes.len(), &silent[..]), (0, 5 - down.len(), down), "{probe}");
+    for node in nodes {
+        let measured = node["measured"].as_array().expect("links");
+        let answered = measured.iter().filter(|link| link["answer"] == "answered");
+        assert!(measured.len() == 4 && answered.clone().count() == 4 - down.len(), "{node}");
+        assert!(answered.into_iter().all(|link| link["questions"].as_u64() > Some(0)), "{node}");
+        let silent = measured.iter().filter(|link| link["answer"] == "silent");
+        assert!(silent.filter_map(|link| link["node"].as_u64()).eq(down.iter().copied()), "{node}");
+    }
+    let (code, text, _) = run(cluster, &["graph", "probe", "--active", "--bytes", "64KiB"]);
+    assert!(code == 0 && text.contains("round trip"), "{text}");
+    assert!(down.iter().all(|node| text.contains(&format!("node-{node} did not answer"))), "{text}");
+    let (code, _, error) = run(cluster, &["graph", "probe", "--active", "--bytes", "17MiB"]);
+    assert!(code == 1 && error.contains("16MiB"), "{error}");
 }
 
 /// Whether the ranges of a place are all of a value, each on a node, and the first one has so many bytes, or some times as many.

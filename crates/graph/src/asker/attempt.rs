@@ -58,19 +58,6 @@ impl Attempt {
         self.graph.steps.iter().any(|step| step.at == place)
     }
 
-    /// The asker, then whoever is last in the list of steps.
-    pub(super) fn starting_order(&self) -> Vec<Place> {
-        let mut order = Vec::new();
-        let all = self.graph.steps.iter().rev().map(|step| step.at);
-        for place in all {
-            if !order.contains(&place) {
-                order.push(place);
-            }
-        }
-        order.sort_by_key(|place| *place != Place::Asker);
-        order
-    }
-
     /// Whether that was the last one.
     pub(super) fn done(&mut self, from: Place) -> bool {
         self.awaited.remove(&from);

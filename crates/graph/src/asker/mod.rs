@@ -319,7 +319,7 @@ impl Task {
         self.planned = Some(Planned { scheme, predicted_us: predicted, started: now });
         let patience = ((predicted * PATIENCE) as u64).max(self.config.least_patience_us);
         let attempt = Attempt::new(Arc::clone(&graph), now, patience, self.config.least_patience_us);
-        for to in attempt.starting_order() {
+        for to in graph.starting_order() {
             self.commands.push_back(TaskCommand::Send { to, message: Message::Start(Arc::clone(&graph)) });
         }
         self.attempt = Some(attempt);

@@ -86,6 +86,20 @@ impl Graph {
         places
     }
 
+    /// All that take part, in the order in which they are told: the asker, then downstream before upstream, so that whoever sends first
+    /// has his credits soon.
+    #[must_use]
+    pub fn starting_order(&self) -> Vec<Place> {
+        let mut last: BTreeMap<Place, (usize, usize)> = BTreeMap::new();
+        for (step, depth) in depths(&self.steps, &self.edges).into_iter().enumerate() {
+            let known = last.entry(self.steps[step].at).or_default();
+            *known = (depth, step).max(*known);
+        }
+        let mut order: Vec<Place> = last.keys().copied().collect();
+        order.sort_by_key(|place| (*place != Place::Asker, std::cmp::Reverse(last[place])));
+        order
+    }
+
     /// Edges on the longest path: rounds that follow each other.
     #[must_use]
     pub fn depth(&self) -> usize {
@@ -101,10 +115,14 @@ impl Graph {
     /// About how many bytes it takes to send it.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
-        let ports =
-            self.steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
-        64 + 48 * self.strand.len() + 14 * self.steps.len() + ports.sum::<usize>() + 4 * self.edges.len()
+        encoded_len(self.strand.len(), &self.steps, self.edges.len())
     }
+}
+
+/// About how many bytes it takes to send a graph of so many parts, of these steps, and of so many edges.
+pub(crate) fn encoded_len(parts: usize, steps: &[Step], edges: usize) -> usize {
+    let ports = steps.iter().map(|step| step.matrix.len() + 5 * (step.inputs.len() + step.outputs.len()));
+    64 + 48 * parts + 14 * steps.len() + ports.sum::<usize>() + 4 * edges
 }
 
 /// Of each step, the edges on the longest path to it.

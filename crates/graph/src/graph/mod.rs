@@ -10,11 +10,12 @@ mod checked;
 use std::fmt;
 
 use serde::Serialize;
+use smallvec::SmallVec;
 use types::{ChunkId, GroupId, NodeId, RoleIndex, ViewVersion};
 
 pub use check::BadGraph;
 pub use checked::{EdgeEnds, Graph};
-pub(crate) use checked::{bytes_per_link, depths};
+pub(crate) use checked::{bytes_per_link, depths, encoded_len};
 
 /// Who starts graphs: one worker of one process in one of its lives, or one session of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -137,6 +138,9 @@ pub enum Output {
     Stream(u32),
 }
 
+/// Inputs or outputs of a step: mostly there are one or two.
+pub type Ports<T> = SmallVec<[T; 2]>;
+
 /// What one process does for a range of the strand: `output[o] = sum over i of matrix[o * inputs + i] * input[i]`, slice by slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -145,11 +149,11 @@ pub struct Step {
     /// Of which bytes.
     pub span: Span,
     /// What it reads, at most once each.
-    pub inputs: Vec<Input>,
+    pub inputs: Ports<Input>,
     /// What it gives, a row each.
-    pub outputs: Vec<Output>,
+    pub outputs: Ports<Output>,
     /// `outputs x inputs` coefficients, row by row.
-    pub matrix: Vec<u8>,
+    pub matrix: SmallVec<[u8; 16]>,
 }
 
 impl Step {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use types::NodeId;
 
 use crate::graph::Place;
+use crate::limits::MAX_PAIRS;
 
 /// One process as the network sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,8 +48,48 @@ impl LinkEnd {
 
     /// How slow it is: halvings of bandwidth, so that what is nearly equal is equal.
     pub(crate) fn slowness(&self) -> i32 {
-        (self.up_us().max(self.down_us()) * 1024.0).log2().round() as i32
+        halvings(self.up_us().max(self.down_us()) * 1024.0)
     }
+
+    /// How far it is: doublings of latency.
+    pub(crate) fn farness(&self) -> i32 {
+        halvings(self.latency_us.max(1.0))
+    }
+}
+
+impl Pair {
+    /// As [`LinkEnd::slowness`].
+    pub(crate) fn slowness(&self) -> i32 {
+        halvings(1024.0 * 1e6 / self.bytes_per_s)
+    }
+}
+
+fn halvings(of: f64) -> i32 {
+    of.log2().round() as i32
+}
+
+/// The link from one node to another, where it is known to be worse than its two ends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pair {
+    /// Who sends.
+    pub from: u16,
+    /// Who receives.
+    pub to: u16,
+    /// Bytes a second that it carries at most.
+    pub bytes_per_s: f64,
+    /// One way, in microseconds; what its ends say if that is more.
+    #[serde(default)]
+    pub latency_us: f64,
+}
+
+/// What lies between two places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Between {
+    /// One way, in microseconds.
+    pub way_us: f64,
+    /// Microseconds a byte of this very link; 0 where its ends are all that is known.
+    pub byte_us: f64,
 }
 
 /// What planners and the model know of the network.
@@ -63,6 +104,8 @@ pub struct Links {
     pub asker: LinkEnd,
     /// The node that the asker is, if it is one: between the two nothing is sent.
     pub asker_node: Option<u16>,
+    /// Links that are worse than their ends, by sender and receiver, each once. All others are as good as their ends.
+    pub pairs: Vec<Pair>,
     /// What is added to the way between two zones, in microseconds.
     pub zone_latency_us: f64,
     /// Products of a byte and a coefficient that a process adds up in a second.
@@ -80,6 +123,7 @@ impl Default for Links {
             others: LinkEnd::default(),
             asker: LinkEnd::default(),
             asker_node: None,
+            pairs: Vec::new(),
             zone_latency_us: 0.0,
             products_per_s: 8e9,
             slice_us: 2.0,
@@ -103,7 +147,12 @@ impl Links {
         let is_end = |end: &LinkEnd| {
             is_rate(end.up_bytes_per_s) && is_rate(end.down_bytes_per_s) && is_time(end.latency_us)
         };
+        let is_pair = |pair: &Pair| is_rate(pair.bytes_per_s) && is_time(pair.latency_us);
+        let are_in_order = self.pairs.is_sorted_by(|one, other| (one.from, one.to) < (other.from, other.to));
         self.nodes.values().chain([&self.others, &self.asker]).all(is_end)
+            && self.pairs.len() <= MAX_PAIRS
+            && self.pairs.iter().all(is_pair)
+            && are_in_order
             && is_rate(self.products_per_s)
             && is_rate(self.touch_bytes_per_s)
             && is_time(self.slice_us)
@@ -127,9 +176,41 @@ impl Links {
         }
     }
 
-    /// One way between two ends, in microseconds.
-    pub(crate) fn way_us(&self, from: &LinkEnd, to: &LinkEnd) -> f64 {
-        let between = if from.zone == to.zone { 0.0 } else { self.zone_latency_us };
-        from.latency_us + to.latency_us + between
+    /// Keeps what is known of a link; beyond [`MAX_PAIRS`] of them, the fastest gives way.
+    pub fn set_pair(&mut self, pair: Pair) {
+        match self.pairs.binary_search_by_key(&(pair.from, pair.to), |pair| (pair.from, pair.to)) {
+            Ok(at) => self.pairs[at] = pair,
+            Err(at) => self.pairs.insert(at, pair),
+        }
+        if self.pairs.len() > MAX_PAIRS {
+            let rate = |at: &usize| self.pairs[*at].bytes_per_s;
+            let fastest = (0..self.pairs.len()).max_by(|one, other| rate(one).total_cmp(&rate(other)));
+            fastest.map(|at| self.pairs.remove(at));
+        }
+    }
+
+    /// What is known of the link from one place to another, if it is worse than its ends.
+    #[must_use]
+    pub fn pair(&self, from: Place, to: Place) -> Option<Pair> {
+        if self.pairs.is_empty() {
+            return None;
+        }
+        let (Place::Node(from), Place::Node(to)) = (self.stand(from), self.stand(to)) else { return None };
+        let at = self.pairs.binary_search_by_key(&(from.0, to.0), |pair| (pair.from, pair.to)).ok()?;
+        Some(self.pairs[at])
+    }
+
+    /// What lies between two places with these ends.
+    pub(crate) fn between(
+        &self,
+        (from, sender): (Place, &LinkEnd),
+        (to, receiver): (Place, &LinkEnd),
+    ) -> Between {
+        let zones_us = if sender.zone == receiver.zone { 0.0 } else { self.zone_latency_us };
+        let way_us = sender.latency_us + receiver.latency_us + zones_us;
+        match self.pair(from, to) {
+            Some(pair) => Between { way_us: way_us.max(pair.latency_us), byte_us: 1e6 / pair.bytes_per_s },
+            None => Between { way_us, byte_us: 0.0 },
+        }
     }
 }

@@ -1,10 +1,15 @@
 //! What a graph will cost, from what links are worth.
 
 mod fit;
+mod lanes;
 mod links;
+mod outline;
 mod predict;
 
 pub use fit::Fit;
-pub use links::{LinkEnd, Links};
-pub(crate) use predict::{Flow, Outline};
+#[cfg(feature = "net")]
+pub(crate) use links::Between;
+pub use links::{LinkEnd, Links, Pair};
+pub(crate) use outline::Outline;
+pub(crate) use predict::{Flow, LANES, Round};
 pub use predict::{Prediction, predict};

@@ -5,12 +5,14 @@
 
 use serde::Serialize;
 
-use super::links::{LinkEnd, Links};
-use crate::graph::{Edge, Execution, Place, Step};
-use crate::limits::MIN_SLICE_BYTES;
+use super::lanes::Lanes;
+use super::links::Links;
+use super::outline::{MESSAGE_BYTES, Outline, StepLine, Turn};
+use crate::graph::{Edge, Execution, Step};
 
-/// Bytes of a message besides its slice.
-const MESSAGE_BYTES: f64 = 64.0;
+/// By how much longer a link takes along which sums go between slices of chunks that others wait for: what is behind a sum waits for the
+/// slowest of those that it is made of. Measured in the network in virtual time, where it is 1.03 to 1.11.
+const MIXED: f64 = 1.05;
 
 /// What a graph will cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -33,27 +35,8 @@ pub(crate) struct Flow {
     pub execution: Execution,
 }
 
-/// A graph as the model sees it: places by numbers, with what each moves in all. Made once, asked for each length of slices.
-pub(crate) struct Outline<'a> {
-    steps: &'a [Step],
-    links: &'a Links,
-    ends: Vec<LinkEnd>,
-    /// Of each step, the number of its place.
-    at: Vec<usize>,
-    /// Of each step the products it adds up for each byte.
-    products: Vec<f64>,
-    /// Of each step the edges that it sends along, and those that it receives along.
-    sends: Vec<f64>,
-    receives: Vec<f64>,
-    /// Of each place, the edges along which it sends chunks of its own.
-    own: Vec<f64>,
-    /// In the order of their first steps.
-    edges: Vec<Edge>,
-    /// Steps by how many others come before them: that is about when they have what they need.
-    order: Vec<usize>,
-    /// From the asker to each place, in microseconds.
-    start_us: Vec<f64>,
-}
+/// Lengths that are asked about at once.
+pub(crate) const LANES: usize = 4;
 
 /// Predicts `steps` and `edges`, in slices of `slice_len` with `window` of them in flight.
 ///
@@ -68,223 +51,202 @@ pub fn predict(
     execution: Execution,
     links: &Links,
 ) -> Prediction {
-    Outline::new(steps, edges, links).predict(Flow { slice_len, window, execution })
+    let flow = Flow { slice_len, window, execution };
+    let [prediction] = Outline::new(steps, edges, links).predict([flow], &mut Round::default());
+    prediction
 }
 
-impl<'a> Outline<'a> {
-    pub(crate) fn new(steps: &'a [Step], edges: &[Edge], links: &'a Links) -> Self {
-        let mut places: Vec<Place> = steps.iter().map(|step| links.stand(step.at)).collect();
-        places.sort_unstable();
-        places.dedup();
-        let number = |step: &Step| places.binary_search(&links.stand(step.at)).unwrap_or(0);
-        let ends: Vec<LinkEnd> = places.iter().map(|place| links.end(*place)).collect();
-        let asker = links.end(Place::Asker);
-        let stands_at = links.stand(Place::Asker);
-        let start = |(place, end): (&Place, &LinkEnd)| {
-            if *place == stands_at { 0.0 } else { links.way_us(&asker, end) }
-        };
-        let start_us = places.iter().zip(&ends).map(start).collect();
-        let mut edges = edges.to_vec();
-        let (mut sends, mut receives) = (vec![0.0; steps.len()], vec![0.0; steps.len()]);
-        for edge in &edges {
-            sends[edge.from as usize] += 1.0;
-            receives[edge.to as usize] += 1.0;
+/// What is kept while the first slices are followed; used again for other lengths.
+pub(crate) struct Round<const N: usize> {
+    /// Of each length of ranges, how it flows.
+    portions: Vec<Portion<N>>,
+    places: Vec<PlaceRound<N>>,
+    steps: Vec<StepRound<N>>,
+}
+
+/// Of a place: when its link has sent all first slices, when it has received them, and when it has received what follows them while
+/// it waits for others.
+#[derive(Clone, Copy)]
+struct PlaceRound<const N: usize> {
+    up_free: Lanes<N>,
+    down_free: Lanes<N>,
+    down_done: Lanes<N>,
+}
+
+/// Of a step: when the first slice of its first input has come, and of its last one.
+#[derive(Clone, Copy)]
+struct StepRound<const N: usize> {
+    first: Lanes<N>,
+    ready: Lanes<N>,
+}
+
+impl<const N: usize> Default for Round<N> {
+    fn default() -> Self {
+        Self { portions: Vec::new(), places: Vec::new(), steps: Vec::new() }
+    }
+}
+
+/// How a range flows: its first slice, and what follows it.
+#[derive(Clone, Copy, Debug)]
+struct Portion<const N: usize> {
+    first_bytes: Lanes<N>,
+    /// The first slice with its message.
+    first_sent: Lanes<N>,
+    /// Bytes and slices that follow; with their messages, and what of these may come while others are awaited.
+    rest_bytes: Lanes<N>,
+    rest_slices: Lanes<N>,
+    rest_sent: Lanes<N>,
+    early_sent: Lanes<N>,
+    /// What is sent behind the first slice before anything comes back.
+    ahead_sent: Lanes<N>,
+}
+
+impl<const N: usize> Portion<N> {
+    fn new(span: u32, flows: &[Flow; N]) -> Self {
+        let lanes = |of: &dyn Fn(&Flow) -> u32| Lanes(flows.each_ref().map(|flow| f64::from(of(flow))));
+        let is_whole = |flow: &Flow| flow.execution == Execution::Incoherent;
+        let first = |flow: &Flow| if is_whole(flow) { span } else { span.min(flow.slice_len) };
+        let slices = |flow: &Flow| if is_whole(flow) { 1 } else { span.div_ceil(flow.slice_len).max(1) };
+        let (first_bytes, rest_bytes) = (lanes(&first), lanes(&|flow| span - first(flow)));
+        let rest_slices = lanes(&|flow| slices(flow) - 1);
+        let ahead = lanes(&|flow| slices(flow).min(flow.window.into()).saturating_sub(1));
+        let first_sent = first_bytes + Lanes::all(MESSAGE_BYTES);
+        let rest_sent = rest_bytes + rest_slices * MESSAGE_BYTES;
+        let ahead_sent = ahead * first_sent;
+        let early_sent = rest_sent.min(ahead_sent);
+        Self { first_bytes, first_sent, rest_bytes, rest_slices, rest_sent, early_sent, ahead_sent }
+    }
+}
+
+impl Outline {
+    pub(crate) fn predict<const N: usize>(&self, flows: [Flow; N], round: &mut Round<N>) -> [Prediction; N] {
+        let fill = self.first_round(&flows, round);
+        let us = fill + self.rest_us(&flows, round);
+        let mut predictions = flows.map(|flow| self.at_least(flow));
+        for ((prediction, us), fill_us) in predictions.iter_mut().zip(us.0).zip(fill.0) {
+            (prediction.us, prediction.fill_us) = (us, fill_us);
         }
-        edges.sort_by_key(|edge| edge.from);
-        let order = by_depth(steps.len(), &edges);
-        let at: Vec<usize> = steps.iter().map(number).collect();
-        let mut own = vec![0.0; ends.len()];
-        for (step, place) in at.iter().enumerate().filter(|(step, _)| receives[*step] == 0.0) {
-            own[*place] += sends[step];
-        }
-        Self {
-            steps,
-            links,
-            at,
-            own,
-            products: products(steps),
-            sends,
-            receives,
-            edges,
-            order,
-            start_us,
-            ends,
-        }
+        predictions
     }
 
-    pub(crate) fn predict(&self, flow: Flow) -> Prediction {
-        let fill_us = self.first_round(flow);
-        let (up, down, cpu) = self.totals(flow, |span, _| f64::from(span));
-        let busiest = |per_place: &[f64]| per_place.iter().copied().fold(0.0, f64::max);
-        let busiest_us = busiest(&up).max(busiest(&down));
-        let rest = match flow.execution {
-            Execution::Incoherent => 0.0,
-            Execution::Coherent => {
-                let (up_first, down_first, cpu_first) =
-                    self.totals(flow, |span, slice| f64::from(span.min(slice)));
-                let left = |all: &[f64], first: &[f64]| {
-                    all.iter().zip(first).map(|(all, first)| all - first).fold(0.0, f64::max)
-                };
-                let links = left(&up, &up_first).max(left(&down, &down_first));
-                links.max(left(&cpu, &cpu_first)).max(self.windows(flow))
+    /// What it costs if nothing waits: never more than it will.
+    pub(crate) fn at_least(&self, flow: Flow) -> Prediction {
+        // All that is sent for a range, with its messages.
+        let sent = |span: u32| f64::from(span) + MESSAGE_BYTES * f64::from(span.div_ceil(flow.slice_len));
+        let mut busiest_us = 0.0f64;
+        for (number, place) in self.places.iter().enumerate() {
+            let (mut up, mut down) = (0.0, 0.0);
+            for (load, span) in self.loads_of(number).iter().zip(&self.spans) {
+                up += load.sends * sent(*span);
+                down += load.receives * sent(*span);
             }
+            busiest_us = busiest_us.max(up * place.up_us).max(down * place.down_us);
+        }
+        let us = match flow.execution {
+            Execution::Coherent => busiest_us.max(self.windows_us(flow)),
+            Execution::Incoherent => 0.0,
         };
-        Prediction { us: fill_us + rest, fill_us, busiest_us, zone_bytes: self.zone_bytes() }
+        Prediction { us, fill_us: 0.0, busiest_us, zone_bytes: self.zone_bytes }
     }
 
     /// Follows one slice of each edge: when the last step has it.
-    fn first_round(&self, flow: Flow) -> f64 {
-        let mut up_free = vec![0.0f64; self.ends.len()];
-        let mut down_free = vec![0.0f64; self.ends.len()];
-        let mut ready: Vec<f64> = self.at.iter().map(|place| self.start_us[*place]).collect();
-        let mut first = vec![f64::MAX; self.steps.len()];
-        let mut last = 0.0f64;
-        for step in self.order.iter().copied() {
-            let place = self.at[step];
-            let bytes = self.round_bytes(step, flow);
-            // While the others arrive, what has come is taken in.
-            let after_last = ready[step]
-                + self.combine_us(step, bytes)
-                + self.touch_us(self.sends[step] + self.receives[step].min(1.0), bytes);
-            let after_first = first[step].min(ready[step]) + self.work_us(step, bytes);
-            let begun = after_last.max(after_first);
+    fn first_round<const N: usize>(&self, flows: &[Flow; N], round: &mut Round<N>) -> Lanes<N> {
+        self.begin(flows, round);
+        let Round { portions, places, steps } = round;
+        let mut last = Lanes::all(0.0);
+        let mut edges = self.edges.iter();
+        for (number, step) in self.steps.iter().enumerate() {
+            let portion = &portions[step.span];
+            let begun = self.begun(step, portion.first_bytes, &steps[number]);
             last = last.max(begun);
-            let from = self.edges.partition_point(|edge| (edge.from as usize) < step);
-            for edge in self.edges[from..].iter().take_while(|edge| edge.from as usize == step) {
-                let to = self.at[edge.to as usize];
+            let (up_us, sent) = (self.places[step.place].up_us, portion.first_sent);
+            let mut up_free = places[step.place].up_free;
+            for edge in edges.by_ref().take(step.sends as usize) {
                 let mut received = begun;
-                if to != place {
-                    let way = self.links.way_us(&self.ends[place], &self.ends[to]);
-                    let allowed = self.credit_at(edge.to as usize, way);
-                    let sent = bytes + MESSAGE_BYTES;
-                    let queued = self.queued(step, flow) * sent * self.ends[place].up_us();
-                    up_free[place] =
-                        begun.max(allowed).max(up_free[place]) + sent * self.ends[place].up_us() + queued;
-                    received = (down_free[to] + sent * self.ends[to].down_us()).max(up_free[place] + way);
-                    down_free[to] = received;
+                if edge.to_place != step.place {
+                    let from = begun.max(Lanes::all(edge.allowed_us)).max(up_free);
+                    up_free = from + sent * up_us;
+                    let landed = from + sent * up_us.max(edge.pair_us) + Lanes::all(edge.way_us);
+                    let down_us = self.places[edge.to_place].down_us;
+                    let to = &mut places[edge.to_place];
+                    received = landed.max(to.down_free + sent * down_us);
+                    to.down_free = received;
+                    to.down_done = received.max(to.down_done + sent * down_us) + portion.early_sent * down_us;
                 }
-                ready[edge.to as usize] = ready[edge.to as usize].max(received);
-                first[edge.to as usize] = first[edge.to as usize].min(received);
+                let to = &mut steps[edge.to];
+                to.ready = to.ready.max(received);
+                to.first = to.first.min(received);
             }
+            // A step that waits for nobody sends as many slices as it may before another step of its process has its turn.
+            if step.receives == 0.0 {
+                up_free += portion.ahead_sent * (step.sends_away * up_us);
+            }
+            places[step.place].up_free = up_free;
         }
         last
     }
 
-    /// Slices of chunks that lie at a step's process and are sent before what it has combined: as many as their windows allow.
-    fn queued(&self, step: usize, flow: Flow) -> f64 {
-        let slices = self.steps[step].span.len.div_ceil(flow.slice_len);
-        let ahead = slices.min(flow.window.into()).saturating_sub(1);
-        let is_relay = self.receives[step] > 0.0 && flow.execution == Execution::Coherent;
-        if is_relay { f64::from(ahead) * self.own[self.at[step]] / self.sends[step] } else { 0.0 }
+    fn begin<const N: usize>(&self, flows: &[Flow; N], round: &mut Round<N>) {
+        round.portions.clear();
+        round.portions.extend(self.spans.iter().map(|span| Portion::new(*span, flows)));
+        round.places.clear();
+        round.places.extend(self.places.iter().map(|place| {
+            // The asker's link sends the graph before a slice.
+            let up_free = Lanes::all(if place.start_us == 0.0 { self.sent_us } else { 0.0 });
+            PlaceRound { up_free, down_free: Lanes::all(0.0), down_done: Lanes::all(0.0) }
+        }));
+        round.steps.clear();
+        round.steps.extend(self.steps.iter().map(|step| StepRound {
+            first: Lanes::all(f64::MAX),
+            ready: Lanes::all(self.places[step.place].start_us),
+        }));
     }
 
-    /// When the receiver's first credit is with the sender: the asker's comes with the graph.
-    fn credit_at(&self, receiver: usize, way_us: f64) -> f64 {
-        match self.steps[receiver].at {
-            Place::Asker => 0.0,
-            Place::Node(_) => self.start_us[self.at[receiver]] + way_us,
-        }
-    }
-
-    /// Bytes of a step in a round: a slice, or all.
-    fn round_bytes(&self, step: usize, flow: Flow) -> f64 {
-        let span = self.steps[step].span.len;
-        match flow.execution {
-            Execution::Coherent => f64::from(span.min(flow.slice_len)),
-            Execution::Incoherent => f64::from(span),
-        }
-    }
-
-    /// All that a process does for a slice of a step.
-    fn work_us(&self, step: usize, bytes: f64) -> f64 {
-        self.combine_us(step, bytes) + self.touch_us(self.sends[step] + self.receives[step], bytes)
-    }
-
-    fn combine_us(&self, step: usize, bytes: f64) -> f64 {
-        1e6 * bytes * self.products[step] / self.links.products_per_s
-    }
-
-    /// To take in and sum up a slice of each of so many edges.
-    fn touch_us(&self, edges: f64, bytes: f64) -> f64 {
-        edges * (1e6 * bytes / self.links.touch_bytes_per_s + self.links.slice_us)
-    }
-
-    /// Microseconds that each place sends, receives and computes, where `of` says how many bytes of a span count.
-    fn totals(&self, flow: Flow, of: impl Fn(u32, u32) -> f64) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
-        let count = self.ends.len();
-        let (mut up, mut down, mut cpu) = (vec![0.0; count], vec![0.0; count], vec![0.0; count]);
-        for (step, place) in self.at.iter().enumerate() {
-            let bytes = of(self.steps[step].span.len, flow.slice_len);
-            let slices = (bytes / f64::from(flow.slice_len)).ceil();
-            let edges = self.sends[step] + self.receives[step];
-            cpu[*place] += self.work_us(step, bytes) + (slices - 1.0) * edges * self.links.slice_us;
-        }
-        for edge in &self.edges {
-            let (from, to) = (self.at[edge.from as usize], self.at[edge.to as usize]);
-            if from != to {
-                let bytes = of(self.steps[edge.from as usize].span.len, flow.slice_len);
-                let bytes = bytes + MESSAGE_BYTES * (bytes / f64::from(flow.slice_len)).ceil();
-                up[from] += bytes * self.ends[from].up_us();
-                down[to] += bytes * self.ends[to].down_us();
-            }
-        }
-        (up, down, cpu)
-    }
-
-    /// How long an edge needs for what follows its first slice if its window is all that holds it up.
-    fn windows(&self, flow: Flow) -> f64 {
-        let wait = |edge: &Edge| {
-            let (from, to) = (self.at[edge.from as usize], self.at[edge.to as usize]);
-            let slices = self.steps[edge.from as usize].span.len.div_ceil(flow.slice_len);
-            if from == to || slices <= u32::from(flow.window) {
-                return 0.0;
-            }
-            let (from, to) = (&self.ends[from], &self.ends[to]);
-            let slice_us = f64::from(flow.slice_len) * from.up_us().max(to.down_us());
-            let turn = 2.0 * self.links.way_us(from, to) + slice_us + 2.0 * self.links.slice_us;
-            // Credits come for half a window at a time.
-            f64::from(slices - 1) * turn
-                / (f64::from(flow.window) - (f64::from(flow.window / 2) - 1.0).max(0.0))
+    /// When a step has what it gives of the first slices: while the others arrive, what has come is taken in.
+    fn begun<const N: usize>(&self, step: &StepLine, bytes: Lanes<N>, round: &StepRound<N>) -> Lanes<N> {
+        let work = |touches: f64| {
+            bytes * self.costs.byte_us(step.products, touches) + Lanes::all(touches * self.costs.slice_us)
         };
-        self.edges.iter().map(wait).fold(0.0, f64::max)
+        let after_last = round.ready + work(step.sends + step.receives.min(1.0));
+        let after_first = round.first.min(round.ready) + work(step.sends + step.receives);
+        after_last.max(after_first)
     }
 
-    fn zone_bytes(&self) -> u64 {
-        let crossing = self.edges.iter().filter(|edge| {
-            let end = |step: u32| self.ends[self.at[step as usize]].zone;
-            end(edge.from) != end(edge.to)
-        });
-        crossing.map(|edge| u64::from(self.steps[edge.from as usize].span.len)).sum()
+    /// What the busiest link, process or window needs for what follows the first slices.
+    fn rest_us<const N: usize>(&self, flows: &[Flow; N], round: &Round<N>) -> Lanes<N> {
+        let mut rest = Lanes(flows.map(|flow| self.windows_us(flow)));
+        for (number, (place, so_far)) in self.places.iter().zip(&round.places).enumerate() {
+            let (mut up, mut cpu) = (Lanes::all(0.0), Lanes::all(0.0));
+            let mut down = so_far.down_done - so_far.down_free;
+            let up_us = place.up_us * if place.is_mixed { MIXED } else { 1.0 };
+            for (load, portion) in self.loads_of(number).iter().zip(&round.portions) {
+                up += portion.rest_sent * (load.sends * up_us);
+                down += (portion.rest_sent - portion.early_sent) * (load.receives * place.down_us);
+                cpu += portion.rest_bytes * self.costs.byte_us(load.products, load.touches);
+                cpu += portion.rest_slices * (load.touches * self.costs.slice_us);
+            }
+            rest = rest.max(up).max(down).max(cpu);
+        }
+        for pair in &self.pairs {
+            rest = rest.max(round.portions[pair.span].rest_sent * (pair.edges * pair.pair_us));
+        }
+        rest
     }
 
-    /// Lengths of slices that are worth asking about.
-    pub(crate) fn slice_lens(&self) -> impl Iterator<Item = u32> + use<> {
-        let longest = self.steps.iter().map(|step| step.span.len).max().unwrap_or(MIN_SLICE_BYTES);
-        let most = longest.next_power_of_two().clamp(MIN_SLICE_BYTES, crate::limits::MAX_SLICE_BYTES);
-        std::iter::successors(Some(most), |len| (*len > MIN_SLICE_BYTES).then_some(len / 2))
+    /// How long an edge needs for what follows its window if that is all that holds it up. Credits come for half a window at a time: so
+    /// many slices are given, sent and taken in, one after the other, while the other half is on its way.
+    pub(crate) fn windows_us(&self, flow: Flow) -> f64 {
+        if flow.execution == Execution::Incoherent {
+            return 0.0;
+        }
+        let window = u32::from(flow.window.max(1));
+        let batch = f64::from((window / 2).max(1));
+        let wait = |turn: &Turn| {
+            let slices = self.spans[turn.span].div_ceil(flow.slice_len);
+            let turn_us =
+                turn.both_ways_us + batch * (turn.slice_us + turn.byte_us * f64::from(flow.slice_len));
+            f64::from(slices.saturating_sub(window)) * turn_us / f64::from(window)
+        };
+        self.turns.iter().map(wait).fold(0.0, f64::max)
     }
-}
-
-/// Products of each step for each byte: those of rows that are more than one input as it is.
-fn products(steps: &[Step]) -> Vec<f64> {
-    let of_row = |row: &[u8]| {
-        let used = row.iter().filter(|factor| **factor != 0).count();
-        if used == 1 && row.contains(&1) { 0 } else { used }
-    };
-    let of_step = |step: &Step| {
-        let rows = (0..step.outputs.len()).map(|output| of_row(step.row(output)));
-        rows.sum::<usize>() as f64
-    };
-    steps.iter().map(of_step).collect()
-}
-
-/// Steps by their depth. `edges` are in the order of their first steps.
-fn by_depth(steps: usize, edges: &[Edge]) -> Vec<usize> {
-    let mut depths = vec![0u32; steps];
-    for edge in edges {
-        depths[edge.to as usize] = depths[edge.to as usize].max(depths[edge.from as usize] + 1);
-    }
-    let mut order: Vec<usize> = (0..steps).collect();
-    order.sort_by_key(|step| depths[*step]);
-    order
 }

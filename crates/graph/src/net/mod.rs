@@ -129,9 +129,7 @@ impl World {
     pub fn start(&mut self, asker: AskerId, graph: &Arc<Graph>) {
         let who = Who::Asker(asker);
         self.process(who);
-        let mut places = graph.places();
-        places.sort_by_key(|place| *place != Place::Asker);
-        for to in places {
+        for to in graph.starting_order() {
             self.post(who, Place::Asker, to, graph.run.asker, Message::Start(Arc::clone(graph)), 0);
         }
         self.settle(who, 0);

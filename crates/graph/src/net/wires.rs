@@ -8,7 +8,7 @@ use super::names::Who;
 use super::queue::Mail;
 use crate::graph::Place;
 use crate::message::Message;
-use crate::model::{LinkEnd, Links};
+use crate::model::{Between, LinkEnd, Links};
 
 /// Bytes of a message besides its slice or graph: frame, run, edge, sums.
 const MESSAGE_BYTES: u64 = 64;
@@ -39,6 +39,8 @@ pub(super) struct Wires {
     links: Links,
     up_free: BTreeMap<Who, u64>,
     down_free: BTreeMap<Who, u64>,
+    /// Of links that are worse than their ends.
+    pair_free: BTreeMap<(Who, Who), u64>,
     /// When the last message of a pair landed and arrived: they stay in order.
     last: BTreeMap<(Who, Who), (u64, u64)>,
     traffic: Traffic,
@@ -47,7 +49,8 @@ pub(super) struct Wires {
 impl Wires {
     pub(super) fn new(links: Links) -> Self {
         let traffic = Traffic::default();
-        Self { links, up_free: BTreeMap::new(), down_free: BTreeMap::new(), last: BTreeMap::new(), traffic }
+        let (up_free, down_free, pair_free) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { links, up_free, down_free, pair_free, last: BTreeMap::new(), traffic }
     }
 
     pub(super) fn traffic(&self) -> &Traffic {
@@ -71,17 +74,18 @@ impl Wires {
     }
 
     fn end(&self, who: Who) -> LinkEnd {
-        match who {
-            Who::Node(node) => self.links.end(Place::Node(node)),
-            Who::Asker(_) => self.links.end(Place::Asker),
-        }
+        self.links.end(place(who))
+    }
+
+    fn between(&self, from: Who, to: Who) -> Between {
+        self.links.between((place(from), &self.end(from)), (place(to), &self.end(to)))
     }
 
     pub(super) fn way_ns(&self, from: Who, to: Who) -> u64 {
         if self.owner(from) == self.owner(to) {
             return LOCAL_NS;
         }
-        (self.links.way_us(&self.end(from), &self.end(to)) * 1e3) as u64
+        (self.between(from, to).way_us * 1e3) as u64
     }
 
     /// When the last byte is at the receiver's link.
@@ -101,13 +105,25 @@ impl Wires {
                 now + takes + way
             } else {
                 let free = self.up_free.entry(from).or_default();
-                *free = now.max(*free) + takes;
-                *free + way
+                let begun = now.max(*free);
+                *free = begun + takes;
+                (begun + takes).max(self.through_pair(begun, mail, bytes)) + way
             }
         };
         let last = self.last.entry((mail.from, mail.to)).or_default();
         last.0 = last.0.max(landing);
         last.0
+    }
+
+    /// When the last byte has passed the link between the two, if that is one that is worse than its ends.
+    fn through_pair(&mut self, begun: u64, mail: &Mail, bytes: u64) -> u64 {
+        let byte_us = self.between(mail.from, mail.to).byte_us;
+        if byte_us == 0.0 {
+            return 0;
+        }
+        let free = self.pair_free.entry((self.owner(mail.from), self.owner(mail.to))).or_default();
+        *free = begun.max(*free) + (bytes as f64 * byte_us * 1e3) as u64;
+        *free
     }
 
     /// When the last byte is through the receiver's link.
@@ -126,6 +142,13 @@ impl Wires {
         let last = self.last.entry((mail.from, mail.to)).or_default();
         last.1 = last.1.max(arrival);
         last.1
+    }
+}
+
+fn place(who: Who) -> Place {
+    match who {
+        Who::Node(node) => Place::Node(node),
+        Who::Asker(_) => Place::Asker,
     }
 }
 

@@ -1,9 +1,13 @@
 //! Steps and edges, added upstream first.
 
+use smallvec::SmallVec;
 use types::RoleIndex;
 
 use super::question::Wanted;
-use crate::graph::{Edge, Input, Output, Place, Span, Step};
+use crate::graph::{Edge, Input, Output, Place, Ports, Span, Step};
+
+/// By what each row of a sum multiplies something: mostly there is one row.
+pub(super) type Column = SmallVec<[u8; 8]>;
 
 /// A graph in the making. An edge is opened by the step that sends, and closed by the one that receives.
 #[derive(Default)]
@@ -23,13 +27,13 @@ pub(super) struct Stream {
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub edge: u32,
-    pub column: Vec<u8>,
+    pub column: Column,
 }
 
 impl Stream {
     /// A sum belongs to its row, of `rows`, as it is.
     pub(super) fn arrives(self, rows: usize) -> Arrival {
-        let mut column = vec![0; rows];
+        let mut column = Column::from_elem(0, rows);
         column[self.row] = 1;
         Arrival { edge: self.edge, column }
     }
@@ -41,7 +45,7 @@ pub(super) struct Hop {
     pub place: Place,
     pub roles: Vec<RoleIndex>,
     /// For each role, its coefficient in each row.
-    pub columns: Vec<Vec<u8>>,
+    pub columns: Vec<Column>,
 }
 
 impl Hop {
@@ -63,44 +67,39 @@ impl Builder {
         (self.steps, self.edges)
     }
 
-    fn next_step(&self) -> u32 {
-        u32::try_from(self.steps.len()).unwrap_or(u32::MAX)
+    /// Room for so many more steps and edges.
+    pub(super) fn reserve(&mut self, steps: usize, edges: usize) {
+        self.steps.reserve(steps);
+        self.edges.reserve(edges);
     }
 
-    fn open(&mut self, from: u32) -> u32 {
-        self.edges.push(Edge { from, to: u32::MAX });
-        u32::try_from(self.edges.len() - 1).unwrap_or(u32::MAX)
-    }
-
-    /// A step of any matrix, given by its rows; the edges of those that go along.
-    pub(super) fn step(
-        &mut self,
-        at: Place,
-        span: Span,
-        inputs: Vec<Input>,
-        rows: &[(Vec<u8>, Goes)],
-    ) -> Vec<u32> {
-        let step = self.next_step();
+    /// A step that reads `inputs`; its rows are added by [`Builder::row`].
+    pub(super) fn step(&mut self, at: Place, span: Span, inputs: Ports<Input>) {
+        let step = number(self.steps.len());
         for input in &inputs {
             if let Input::Stream(edge) = input {
                 self.edges[*edge as usize].to = step;
             }
         }
-        let mut opened = Vec::new();
-        let mut outputs = Vec::with_capacity(rows.len());
-        for (_, goes) in rows {
-            outputs.push(match goes {
-                Goes::Chunk(role) => Output::Chunk(*role),
-                Goes::Along => {
-                    let edge = self.open(step);
-                    opened.push(edge);
-                    Output::Stream(edge)
-                }
-            });
+        self.steps.push(Step { at, span, inputs, outputs: Ports::new(), matrix: SmallVec::new() });
+    }
+
+    /// A row of the last step; its edge if it goes along.
+    pub(super) fn row(&mut self, factors: impl IntoIterator<Item = u8>, goes: Goes) -> Option<u32> {
+        let (from, edge) = (number(self.steps.len()).wrapping_sub(1), number(self.edges.len()));
+        let step = self.steps.last_mut()?;
+        step.matrix.extend(factors);
+        match goes {
+            Goes::Chunk(role) => {
+                step.outputs.push(Output::Chunk(role));
+                None
+            }
+            Goes::Along => {
+                step.outputs.push(Output::Stream(edge));
+                self.edges.push(Edge { from, to: u32::MAX });
+                Some(edge)
+            }
         }
-        let matrix = rows.iter().flat_map(|(row, _)| row.iter().copied()).collect();
-        self.steps.push(Step { at, span, inputs, outputs, matrix });
-        opened
     }
 
     /// Adds what `hop` has to what arrives; `goes` says where the sum of a row goes. Rows of which there is nothing yet are left out.
@@ -111,39 +110,43 @@ impl Builder {
         arriving: &[Arrival],
         rows: usize,
         goes: impl Fn(usize) -> Goes,
-    ) -> Vec<Stream> {
-        let row_of = |row: usize| {
-            let arrived = arriving.iter().map(|arrival| arrival.column[row]);
-            hop.columns.iter().map(|column| column[row]).chain(arrived).collect::<Vec<u8>>()
-        };
-        let mut numbers = Vec::with_capacity(rows);
-        let mut sums = Vec::with_capacity(rows);
-        for row in 0..rows {
-            let coefficients = row_of(row);
-            if coefficients.iter().any(|factor| *factor != 0) {
-                numbers.push(row);
-                sums.push((coefficients, goes(row)));
-            }
-        }
+    ) -> Ports<Stream> {
+        let columns = || hop.columns.iter().chain(arriving.iter().map(|arrival| &arrival.column));
         let own = hop.roles.iter().map(|role| Input::Chunk(*role));
-        let inputs = own.chain(arriving.iter().map(|stream| Input::Stream(stream.edge))).collect();
-        let mut edges = self.step(hop.place, span, inputs, &sums).into_iter();
-        let along = numbers.iter().zip(&sums).filter(|(_, (_, goes))| *goes == Goes::Along);
-        along.filter_map(|(row, _)| edges.next().map(|edge| Stream { row: *row, edge })).collect()
+        let inputs = own.chain(arriving.iter().map(|arrival| Input::Stream(arrival.edge))).collect();
+        self.step(hop.place, span, inputs);
+        let mut streams = Ports::new();
+        for row in (0..rows).filter(|row| columns().any(|column| column[*row] != 0)) {
+            let edge = self.row(columns().map(|column| column[row]), goes(row));
+            streams.extend(edge.map(|edge| Stream { row, edge }));
+        }
+        streams
     }
 
-    /// Sends the chunks of `hop` as they are, one edge each.
-    pub(super) fn send(&mut self, hop: &Hop, span: Span) -> Vec<u32> {
-        let count = hop.roles.len();
-        let unit = |at: usize| (0..count).map(|other| u8::from(other == at)).collect::<Vec<u8>>();
-        let rows: Vec<_> = (0..count).map(|at| (unit(at), Goes::Along)).collect();
-        self.step(hop.place, span, hop.roles.iter().map(|role| Input::Chunk(*role)).collect(), &rows)
+    /// Sends the chunks of `hop` as they are, one edge each: what arrives.
+    pub(super) fn send<'a>(&mut self, hop: &'a Hop, span: Span) -> impl Iterator<Item = Arrival> + use<'a> {
+        self.step(hop.place, span, hop.roles.iter().map(|role| Input::Chunk(*role)).collect());
+        let first = number(self.edges.len());
+        for at in 0..hop.roles.len() {
+            self.row(unit(at, hop.roles.len()), Goes::Along);
+        }
+        (first..).zip(&hop.columns).map(|(edge, column)| Arrival { edge, column: column.clone() })
     }
 
     /// What arrives along `edge` becomes the chunk of `role`.
     pub(super) fn keep(&mut self, at: Place, span: Span, edge: u32, role: RoleIndex) {
-        self.step(at, span, vec![Input::Stream(edge)], &[(vec![1], Goes::Chunk(role))]);
+        self.step(at, span, [Input::Stream(edge)].into_iter().collect());
+        self.row([1], Goes::Chunk(role));
     }
+}
+
+/// Row `at` of an identity.
+pub(super) fn unit(at: usize, count: usize) -> impl Iterator<Item = u8> {
+    (0..count).map(move |other| u8::from(other == at))
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// The last step of a sum: what belongs to its process becomes a chunk there, the rest is sent on.
@@ -157,8 +160,9 @@ pub(super) fn finish(builder: &mut Builder, hop: &Hop, span: Span, arriving: &[A
     }
 }
 
-/// Takes out of `hops` what `hub` has itself.
-pub(super) fn split(hops: Vec<Hop>, hub: Place) -> (Hop, Vec<Hop>) {
-    let (own, others): (Vec<Hop>, Vec<Hop>) = hops.into_iter().partition(|hop| hop.place == hub);
-    (own.into_iter().next().unwrap_or_else(|| Hop::empty(hub)), others)
+/// What `hub` has itself of `hops`, and what the others have.
+pub(super) fn split(hops: &[Hop], hub: Place) -> (Hop, Vec<&Hop>) {
+    let own = hops.iter().find(|hop| hop.place == hub).cloned();
+    let others = hops.iter().filter(|hop| hop.place != hub).collect();
+    (own.unwrap_or_else(|| Hop::empty(hub)), others)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::refusal::Unplannable;
 use super::scheme::Scheme;
-use super::shape::Shape;
+use super::shape::{Shape, Sketch};
 use crate::model::Prediction;
 
 /// What counts how much. The cost of a graph is the sum, in microseconds.
@@ -39,24 +39,40 @@ impl Aim {
     }
 }
 
-/// The cheapest of `schemes`; the first of those that cost the same.
+/// By how much less a scheme must cost than those before it.
+const CHEAPER: f64 = 0.999;
+
+/// The cheapest of `schemes`; the first of those that cost the same. What costs more than another one whatever its slices is not
+/// looked at further.
 pub(super) fn best(
     schemes: &[Scheme],
-    shape: impl Fn(Scheme) -> Result<Shape, Unplannable>,
+    sketch: impl Fn(Scheme) -> Result<Sketch, Unplannable>,
     aim: &Aim,
 ) -> Result<Shape, Unplannable> {
-    let mut best: Option<Shape> = None;
     let mut refused = Unplannable::Question("no scheme to choose from");
-    for scheme in schemes {
-        match shape(*scheme) {
-            Ok(shape) => {
-                let cost = aim.cost(&shape.prediction);
-                if best.as_ref().is_none_or(|best| cost < 0.999 * aim.cost(&best.prediction)) {
-                    best = Some(shape);
-                }
-            }
+    let mut sketches = Vec::with_capacity(schemes.len());
+    for (turn, scheme) in schemes.iter().enumerate() {
+        match sketch(*scheme) {
+            Ok(sketch) => sketches.push((sketch.least_cost(), turn, sketch)),
             Err(error) => refused = error,
         }
     }
-    best.ok_or(refused)
+    sketches.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut best: Option<(f64, usize, Shape)> = None;
+    for (least_cost, turn, sketch) in sketches {
+        if best.as_ref().is_some_and(|(cost, ..)| least_cost > *cost) {
+            break;
+        }
+        let shape = sketch.shape();
+        let cost = aim.cost(&shape.prediction);
+        let is_better = match &best {
+            None => true,
+            Some((other, its_turn, _)) if turn < *its_turn => CHEAPER * cost <= *other,
+            Some((other, ..)) => cost < CHEAPER * other,
+        };
+        if is_better {
+            best = Some((cost, turn, shape));
+        }
+    }
+    best.map(|(.., shape)| shape).ok_or(refused)
 }

@@ -2,7 +2,8 @@
 
 use types::RoleIndex;
 
-use super::build::{Arrival, Builder, Goes, Hop};
+use super::build::{Arrival, Builder, Goes, Hop, unit};
+use super::shape::Sketch;
 use super::{EncodeQuestion, Scheme, Shape, Unplannable, chain, choice};
 use crate::graph::{Input, Place, Span};
 
@@ -13,12 +14,12 @@ use crate::graph::{Input, Place, Span};
 pub fn plan_encode(question: &EncodeQuestion<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
     question.check()?;
     match scheme {
-        Scheme::Auto => choice::best(Scheme::ENCODING, |scheme| shape(question, scheme), &question.aim),
-        scheme => shape(question, scheme),
+        Scheme::Auto => choice::best(Scheme::ENCODING, |scheme| sketch(question, scheme), &question.aim),
+        scheme => Ok(sketch(question, scheme)?.shape()),
     }
 }
 
-fn shape(question: &EncodeQuestion<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
+fn sketch(question: &EncodeQuestion<'_>, scheme: Scheme) -> Result<Sketch, Unplannable> {
     let mut builder = Builder::default();
     let span = Span::whole(question.len);
     match scheme {
@@ -27,25 +28,18 @@ fn shape(question: &EncodeQuestion<'_>, scheme: Scheme) -> Result<Shape, Unplann
         Scheme::Chain => grown(&mut builder, question, span),
         Scheme::Ppr | Scheme::Auto => return Err(Unplannable::NoEncoding(scheme)),
     }
-    Shape::new(scheme, builder.done(), question.links, &question.aim, question.execution)
+    Sketch::new(scheme, builder.done(), question.links, question.aim, question.execution)
 }
 
 fn role(index: usize) -> RoleIndex {
     RoleIndex(u8::try_from(index).unwrap_or(u8::MAX))
 }
 
-fn unit(at: usize, count: usize) -> Vec<u8> {
-    (0..count).map(|other| u8::from(other == at)).collect()
-}
-
 /// The asker codes, and sends `k + m` chunks.
 fn star(builder: &mut Builder, question: &EncodeQuestion<'_>, span: Span) {
     let (code, k) = (question.code, question.code.k());
-    let data = (0..k).map(|at| (unit(at, k), Goes::Along));
-    let parity = (0..code.m()).map(|row| (code.row(row).to_vec(), Goes::Along));
-    let rows: Vec<_> = data.chain(parity).collect();
-    let inputs = (0..k).map(|at| Input::Chunk(role(at))).collect();
-    let edges = builder.step(Place::Asker, span, inputs, &rows);
+    let mut edges = spread(builder, k, span);
+    edges.extend((0..code.m()).filter_map(|row| builder.row(code.row(row).iter().copied(), Goes::Along)));
     for ((index, holder), edge) in question.holders.iter().enumerate().zip(edges) {
         builder.keep(Place::Node(*holder), span, edge, role(index));
     }
@@ -53,8 +47,8 @@ fn star(builder: &mut Builder, question: &EncodeQuestion<'_>, span: Span) {
 
 /// The asker sends each data holder its chunk: an edge each.
 fn spread(builder: &mut Builder, k: usize, span: Span) -> Vec<u32> {
-    let rows: Vec<_> = (0..k).map(|at| (unit(at, k), Goes::Along)).collect();
-    builder.step(Place::Asker, span, (0..k).map(|at| Input::Chunk(role(at))).collect(), &rows)
+    builder.step(Place::Asker, span, (0..k).map(|at| Input::Chunk(role(at))).collect());
+    (0..k).filter_map(|at| builder.row(unit(at, k), Goes::Along)).collect()
 }
 
 /// Each data holder multiplies its chunk by its column, the parity holders add (TriEC encode).
@@ -62,18 +56,17 @@ fn tri(builder: &mut Builder, question: &EncodeQuestion<'_>, span: Span) {
     let (code, k) = (question.code, question.code.k());
     let mut products: Vec<Vec<u32>> = vec![Vec::new(); code.m()];
     for (data, edge) in spread(builder, k, span).into_iter().enumerate() {
-        let covering: Vec<usize> = (0..code.m()).filter(|row| code.coefficient(*row, data) != 0).collect();
-        let factors = covering.iter().map(|row| (vec![code.coefficient(*row, data)], Goes::Along));
-        let rows: Vec<_> = std::iter::once((vec![1], Goes::Chunk(role(data)))).chain(factors).collect();
         let place = Place::Node(question.holders[data]);
-        let edges = builder.step(place, span, vec![Input::Stream(edge)], &rows);
-        covering.iter().zip(edges).for_each(|(row, edge)| products[*row].push(edge));
+        builder.keep(place, span, edge, role(data));
+        for row in (0..code.m()).filter(|row| code.coefficient(*row, data) != 0) {
+            products[row].extend(builder.row([code.coefficient(row, data)], Goes::Along));
+        }
     }
     for (row, edges) in products.into_iter().enumerate() {
-        let ones = vec![1; edges.len()];
-        let inputs = edges.into_iter().map(Input::Stream).collect();
+        let ones = std::iter::repeat_n(1, edges.len());
         let place = Place::Node(question.holders[k + row]);
-        builder.step(place, span, inputs, &[(ones, Goes::Chunk(role(k + row)))]);
+        builder.step(place, span, edges.into_iter().map(Input::Stream).collect());
+        builder.row(ones, Goes::Chunk(role(k + row)));
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A scheme is a way to lay out the same sums: what is computed from what is the codec's answer ([`helpers`]), a scheme says where.
 
+mod arrange;
 mod build;
 mod chain;
 mod choice;
@@ -29,10 +30,10 @@ pub use shape::{Envelope, Shape};
 /// `Unsolvable` if too much is lost; `Question` for one that contradicts itself; `TooLarge`.
 pub fn plan(question: &Question<'_>, scheme: Scheme) -> Result<Shape, Unplannable> {
     question.check()?;
+    let recipes = helpers::Recipes::new(question);
+    let sketch = |scheme| decode::sketch(question, &recipes, scheme);
     match scheme {
-        Scheme::Auto => {
-            choice::best(Scheme::DECODING, |scheme| decode::shape(question, scheme), &question.aim)
-        }
-        scheme => decode::shape(question, scheme),
+        Scheme::Auto => choice::best(recipes.schemes(), sketch, &question.aim),
+        scheme => Ok(sketch(scheme)?.shape()),
     }
 }

@@ -26,6 +26,8 @@ pub enum Scheme {
 impl Scheme {
     /// All that are laid out in one way, in the order in which they are preferred when they cost the same.
     pub const DECODING: &'static [Self] = &[Self::Star, Self::Lrc, Self::Chain, Self::Ppr, Self::Tri];
+    /// The same without those that are others where all parities cover all data roles.
+    pub(super) const DECODING_DENSE: &'static [Self] = &[Self::Star, Self::Chain, Self::Ppr, Self::Tri];
     /// Those that can encode.
     pub const ENCODING: &'static [Self] = &[Self::Star, Self::Tri, Self::Chain];
     /// All names.

@@ -1,6 +1,6 @@
 //! Star: the hub fetches chunks as they are, and combines them.
 
-use super::build::{Arrival, Builder, Hop, finish};
+use super::build::{Builder, Hop, finish};
 use super::helpers::Recipe;
 use crate::graph::{Place, Span};
 
@@ -12,8 +12,7 @@ pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, hub: Place, span: Span
         if hop.place == hub {
             own.clone_from(hop);
         } else {
-            let edges = builder.send(hop, span).into_iter().zip(&hop.columns);
-            arriving.extend(edges.map(|(edge, column)| Arrival { edge, column: column.clone() }));
+            arriving.extend(builder.send(hop, span));
         }
     }
     finish(builder, &own, span, &arriving, &recipe.wanted);

@@ -1,6 +1,6 @@
 //! Tri (TriEC): each helper cuts its chunk into parts, each part is combined at another helper, and the results meet at the target.
 
-use super::build::{Arrival, Builder, Hop, finish};
+use super::build::{Arrival, Builder, finish};
 use super::helpers::Recipe;
 use crate::graph::Span;
 use crate::limits::MAX_TRI_PARTS;
@@ -12,15 +12,16 @@ const MIN_PART_BYTES: u32 = 4 << 10;
 
 /// Every link carries about one chunk in all, over two hops. Parts are combined at the helpers, in turn.
 pub(super) fn lay(builder: &mut Builder, recipe: &Recipe, span: Span) {
-    for (combiner, part) in recipe.hops.iter().cycle().zip(parts(span, recipe.hops.len())) {
-        let mut arriving = Vec::new();
+    let parts = parts(span, recipe.hops.len());
+    let most = parts.len() * recipe.hops.len();
+    builder.reserve(most + parts.len() * recipe.wanted.len(), most);
+    let mut arriving: Vec<Arrival> = Vec::with_capacity(recipe.hops.len());
+    for (combiner, part) in recipe.hops.iter().cycle().zip(parts) {
+        arriving.clear();
         for hop in recipe.hops.iter().filter(|hop| hop.place != combiner.place) {
-            let edges = builder.send(hop, part).into_iter().zip(&hop.columns);
-            arriving.extend(edges.map(|(edge, column)| Arrival { edge, column: column.clone() }));
+            arriving.extend(builder.send(hop, part));
         }
-        let own =
-            Hop { place: combiner.place, roles: combiner.roles.clone(), columns: combiner.columns.clone() };
-        finish(builder, &own, part, &arriving, &recipe.wanted);
+        finish(builder, combiner, part, &arriving, &recipe.wanted);
     }
 }
 

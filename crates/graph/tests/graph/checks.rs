@@ -83,7 +83,11 @@ fn a_chunk_is_named_once_and_written_by_one_step() {
     refuses(twice, BadGraph::Twice { step: 1 });
     refuses(|draft| draft.steps.push(draft.steps[3].clone()), BadGraph::Ends { edge: 2 });
     let written_by_two = |draft: &mut Draft| {
-        let step = Step { inputs: vec![Input::Chunk(role(0))], matrix: vec![1], ..draft.steps[3].clone() };
+        let step = Step {
+            inputs: [Input::Chunk(role(0))][..].into(),
+            matrix: [1][..].into(),
+            ..draft.steps[3].clone()
+        };
         draft.steps.push(step);
     };
     refuses(written_by_two, BadGraph::Overlap { step: 4 });

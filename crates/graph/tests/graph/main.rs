@@ -6,6 +6,7 @@ mod bytes;
 mod checks;
 mod failures;
 mod model;
+mod pairs;
 mod planted;
 mod solve;
 mod support;

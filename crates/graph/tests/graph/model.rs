@@ -3,6 +3,7 @@
 use codec::Code;
 use graph::net::{Who, WorldConfig};
 use graph::{Aim, Execution, LinkEnd, Links, Outcome, Scheme, plan};
+use rng::Rng;
 
 use crate::support::{ASKER, Cluster, at, question, sources, to_asker};
 
@@ -39,13 +40,48 @@ fn predictions_are_within_a_quarter_in_the_median() {
 
 #[test]
 fn auto_is_at_most_a_tenth_slower_than_the_best() {
-    for code in [Code::rs(6, 3), Code::lrc(12, 2, 2)].map(Result::unwrap) {
-        for (len, gbit) in LENS.iter().flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (*len, gbit))) {
+    let lens = [1 << 10, 16 << 10, 64 << 10, 1 << 20];
+    for code in [Code::rs(6, 3), Code::rs(12, 4), Code::lrc(12, 2, 2)].map(Result::unwrap) {
+        for (len, gbit) in lens.iter().flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (*len, gbit))) {
             let took = |scheme| times(&code, len, gbit, scheme, Execution::Coherent).1;
             let best = Scheme::DECODING.iter().map(|scheme| took(*scheme)).fold(f64::MAX, f64::min);
             let auto = took(Scheme::Auto);
             assert!(auto <= 1.1 * best, "{}+{} {len} {gbit}: {auto} {best}", code.k(), code.m());
         }
+    }
+}
+
+/// The planner looks at few lengths of slices. What it chooses costs no more than its margins beyond the best of all.
+#[test]
+fn slices_are_nearly_as_good_as_the_best_of_all_lengths_and_windows() {
+    let mut rng = Rng::new(21, 0);
+    for turn in 0..60 {
+        let code =
+            [Code::rs(3, 2), Code::rs(6, 3), Code::rs(10, 4), Code::lrc(12, 2, 2)][turn % 4].clone().unwrap();
+        let mut links = Links::uniform(LinkEnd::symmetric([0.1, 1.0, 10.0, 100.0][rng.index(4)], 25.0));
+        for node in 0..code.n() {
+            let gbit = 1.0 + rng.index(100) as f64 / 10.0;
+            links.nodes.insert(node as u16, LinkEnd::symmetric(gbit, rng.index(200) as f64));
+        }
+        let (sources, wanted) = (sources(&code, &[1]), to_asker(&[1]));
+        let aim = [Aim::READER, Aim::REPAIR][rng.index(2)];
+        let len = 1 + rng.index(4 << 20) as u32;
+        let asked = graph::Question { aim, ..question(&code, &sources, &wanted, len, &links) };
+        for scheme in Scheme::DECODING {
+            let shape = plan(&asked, *scheme).unwrap();
+            let others =
+                [4, 16].into_iter().flat_map(|window| (10..=20).map(move |bits| (window, 1 << bits)));
+            let cost = |(window, slice_len)| {
+                let other = graph::Shape { window, ..shape.clone() }.with_slices(slice_len, &links);
+                aim.cost(&other.prediction)
+            };
+            let (chosen, best) = (aim.cost(&shape.prediction), others.map(cost).fold(f64::MAX, f64::min));
+            assert!(chosen <= best / (0.95 * 0.97), "{scheme} {len}: {chosen} {best}");
+        }
+        let best = Scheme::DECODING.iter().map(|scheme| aim.cost(&plan(&asked, *scheme).unwrap().prediction));
+        let (auto, best) =
+            (aim.cost(&plan(&asked, Scheme::Auto).unwrap().prediction), best.fold(f64::MAX, f64::min));
+        assert!(auto <= best * 1.001, "auto {len}: {auto} {best}");
     }
 }
 

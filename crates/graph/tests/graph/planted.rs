@@ -76,7 +76,7 @@ fn wrong_result_kept(rules: Rules) -> bool {
 fn holds_more_than_reserved(rules: Rules) -> bool {
     let mut cluster = Cluster::new(Code::rs(6, 3).unwrap(), &[4 * LEN], config(rules), 1);
     cluster.world.at(0, Fault::Slow(node(5), 8.0));
-    read(&mut cluster, rules, Scheme::Ppr);
+    read(&mut cluster, rules, Scheme::Tri);
     !cluster.world.violations().is_empty()
 }
 

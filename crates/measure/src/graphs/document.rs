@@ -35,6 +35,8 @@ pub(super) struct Cell {
     pub us: f64,
     pub incoherent_us: f64,
     pub predicted_us: f64,
+    pub slice_len: u32,
+    pub window: u8,
 }
 
 /// One new stripe.

@@ -34,6 +34,9 @@ struct Arguments {
     /// Where the page goes
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
+    /// Only say what planning costs, and write nothing
+    #[arg(long)]
+    planning: bool,
 }
 
 /// The program.
@@ -43,6 +46,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
+    if arguments.planning {
+        return cost::planning().map(|_| ());
+    }
     let document = Document {
         repaired: repaired()?,
         cells: cells(arguments.longest_mib * MIB)?,
@@ -108,6 +114,8 @@ fn cells(longest: u32) -> Result<Vec<Cell>, String> {
                     us: coherent.us,
                     incoherent_us: incoherent.us,
                     predicted_us: coherent.predicted_us,
+                    slice_len: coherent.slice_len,
+                    window: coherent.window,
                 });
             }
         }

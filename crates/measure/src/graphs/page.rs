@@ -141,7 +141,7 @@ fn filled(all: &[Filled]) -> String {
 
 /// What this processor was seen to take.
 fn own(document: &Document) -> String {
-    let mut text = "\n## Planning, on one processor of a machine that may be shared\n\nOne lost chunk, whose helpers are among 100 nodes with values of their own; slices chosen, time predicted.\n\n".to_owned();
+    let mut text = "\n## Planning, on one processor of a machine that may be shared\n\nOne lost chunk, whose helpers are among 100 nodes with values of their own; slices chosen, time predicted. `cargo xtask bench graphs --planning` says only this.\n\n".to_owned();
     text.push_str(&header(&columns(&["code"])));
     for code in codes(document.planning.iter().map(|one| &one.code)) {
         let of_code = document.planning.iter().filter(|one| one.code == *code);

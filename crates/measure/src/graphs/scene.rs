@@ -39,6 +39,8 @@ pub(super) struct Scene {
 pub(super) struct Took {
     pub us: f64,
     pub predicted_us: f64,
+    pub slice_len: u32,
+    pub window: u8,
     pub moved_bytes: u64,
     pub writer_bytes: u64,
     /// What it took this processor.
@@ -150,7 +152,7 @@ impl Scene {
     /// Runs a graph, and sees that what it made is right.
     fn finish(&mut self, graph: Graph, predicted_us: f64) -> Result<Took, String> {
         let ends = graph.ends_at();
-        let run = graph.run;
+        let (run, slice_len, window) = (graph.run, graph.slice_len, graph.window);
         let began = Instant::now();
         self.world.start(ASKER, &Arc::new(graph));
         self.world.run_reports(ASKER, ends.len(), LONGEST_US);
@@ -171,6 +173,8 @@ impl Scene {
         Ok(Took {
             us,
             predicted_us,
+            slice_len,
+            window,
             moved_bytes: traffic.all.values().sum(),
             writer_bytes: traffic.sent(Who::Asker(ASKER)),
             wall_ns,

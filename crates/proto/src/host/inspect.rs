@@ -201,3 +201,9 @@ pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
 pub fn graph_links(host: &Host) -> graph::Links {
     host.objects.graph_links(host.around.host().node, host.around.meter())
 }
+
+/// What has come of the last probe of links.
+#[must_use]
+pub fn probe_report(host: &Host) -> crate::objects::ProbeReport {
+    host.objects.probe_report()
+}

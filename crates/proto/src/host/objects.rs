@@ -224,6 +224,14 @@ impl Streams<'_> {
         self.host.members.primaries_mut().with(&mut self.host.around, self.now, *owner, act);
     }
 
+    /// Measures the links to all other nodes, by so many bytes of each; false if that is under way. [`crate::probe_report`] says what has
+    /// come of it.
+    pub fn probe_links(&mut self, bytes: u64) -> bool {
+        let is_begun = self.with_objects(|objects, scope, _| objects.probe_links(scope, bytes));
+        self.host.carry_out(self.now);
+        is_begun
+    }
+
     /// Namespaces may have other quotas.
     pub(super) fn heed_quotas(&mut self) {
         self.with_objects(|objects, scope, _| objects.heed_quotas(scope));

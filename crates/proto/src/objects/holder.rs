@@ -440,8 +440,8 @@ impl Holder {
     }
 
     /// Chunks that it wants to be made by a graph.
-    pub(super) fn take_order(&mut self, most_bytes: u64) -> Option<Order> {
-        self.fill.take_order(&self.chunks, most_bytes)
+    pub(super) fn take_order(&mut self, now: Time, most_bytes: u64, window: &Window) -> Option<Order> {
+        self.fill.take_order(now, &self.chunks, most_bytes, window)
     }
 
     /// Whether it waits for what is made for this.
@@ -449,9 +449,9 @@ impl Holder {
         self.fill.awaits(purpose)
     }
 
-    /// What has become of such an order.
-    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, made: Made) {
-        self.fill.hear_made(scope, &mut self.chunks, made);
+    /// What has become of such an order; what has come of it.
+    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, made: Made) -> Option<Came> {
+        self.fill.hear_made(scope, &mut self.chunks, made)
     }
 
     /// What is to be got, and what nobody has.

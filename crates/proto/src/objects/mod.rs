@@ -35,6 +35,7 @@ mod meter;
 pub(crate) mod names;
 mod order;
 mod pressure;
+mod probe;
 mod scope;
 mod scrub;
 mod transfers;
@@ -67,6 +68,8 @@ pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
 use order::Purpose;
 use pressure::Pressure;
+use probe::{LinkProbe, is_of_probe};
+pub use probe::{ProbeReport, Probed};
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
 pub use scrub::WrongStripe;
@@ -103,6 +106,7 @@ pub(crate) struct Objects {
     graphs: Graphs,
     pressure: Pressure,
     scrub: ChunkScrub,
+    probe: LinkProbe,
     courier: Courier,
     transfers: Transfers,
     /// When idle pages are looked at next.
@@ -215,6 +219,15 @@ impl Objects {
 
     fn route(&mut self, scope: &mut Scope<'_>, from: HostId, message: ObjectMessage, wanted: &mut Wanted) {
         match message {
+            ObjectMessage::Cell(cell) if is_of_probe(cell.number) => {
+                self.probe.hear_cell(scope, from, &cell);
+            }
+            ObjectMessage::Listed(listed) if is_of_probe(listed.number) => {
+                self.probe.hear_list(scope, from, listed);
+            }
+            ObjectMessage::Missing(missing) if is_of_probe(missing.number) => {
+                self.probe.hear_missing(scope, from, &missing);
+            }
             ObjectMessage::Cell(cell) if scrub::is_of_scrub(cell.number) => {
                 self.scrub.hear_cell(from, cell);
             }
@@ -318,17 +331,35 @@ impl Objects {
                 self.with(member, |holder| holder.give_up(scope, chunk));
             }
             self.holders.settle(&scope.timing());
-            let most_bytes = scope.graph_bytes().filter(|_| self.graphs.takes_more());
-            let take = |most| self.holders.find_of_lacking(|holder| holder.take_order(most));
-            let order = most_bytes.and_then(take);
-            if let Some(order) = order {
+            if let Some(order) = self.next_order(scope) {
+                scope.around.pace_mut().spend(order.len() as usize);
                 self.graphs.begin(scope, &self.holders, order);
             } else if let Some(made) = self.graphs.poll_made() {
-                self.with(made.purpose.member, |holder| holder.hear_made(scope, made));
+                let mut came = None;
+                self.with(made.purpose.member, |holder| came = holder.hear_made(scope, made));
+                if let Some(came) = came {
+                    self.window.note_graph(scope.now.time, came, &scope.timing());
+                }
             } else {
                 return;
             }
         }
+    }
+
+    /// What a graph is to make next, as far as clients leave room for it and operators want it.
+    fn next_order(&mut self, scope: &mut Scope<'_>) -> Option<order::Order> {
+        let (now, most_bytes) = (scope.now.time, scope.graph_bytes()?);
+        let may_begin =
+            self.wants_graphs() && self.window.is_open(now) && scope.around.pace_mut().allows(now);
+        let window = &self.window;
+        let mut take = |holder: &mut Holder| holder.take_order(now, most_bytes, window);
+        may_begin.then(|| self.holders.find_of_lacking(&mut take)).flatten()
+    }
+
+    /// Whether more is to be made by graphs, and there may be more graphs.
+    fn wants_graphs(&self) -> bool {
+        self.graphs.takes_more()
+            && self.holders.lacking_behind(None).any(|(_, holder)| holder.fill().wants_graphs())
     }
 
     /// A cell of a chunk.
@@ -446,6 +477,7 @@ impl Objects {
         self.holders.values_mut().for_each(|holder| holder.link_broken(rules, peer));
         self.transfers.lose_link(scope, peer, wanted);
         self.graphs.lose_link(scope, &self.holders, peer);
+        self.probe.lose_link(scope, peer);
         self.go_on_filling(scope);
     }
 
@@ -467,8 +499,19 @@ impl Objects {
         if self.graphs.due() <= now {
             self.graphs.tick(scope, &self.holders);
         }
+        self.probe.tick(scope);
         self.go_on_filling(scope);
         self.trim(now);
+    }
+
+    /// Measures the links to all other nodes, by so many bytes of each; false if that is under way.
+    pub(crate) fn probe_links(&mut self, scope: &mut Scope<'_>, bytes: u64) -> bool {
+        self.probe.begin(scope, bytes)
+    }
+
+    /// What has come of that.
+    pub(crate) fn probe_report(&self) -> ProbeReport {
+        self.probe.report()
     }
 
     /// Compares some more chunks with their checksums.
@@ -523,9 +566,11 @@ impl Objects {
     }
 
     fn find_due(&self, timing: &Timing, pace: &Pace) -> Time {
-        let fills = self.next_to_ask().map(|_| self.window.opens_at().max(pace.resumes_at(Time(0))));
+        let wants_more = self.next_to_ask().is_some() || self.wants_graphs();
+        let fills = wants_more.then(|| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.due();
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
+        let parts = parts.min(self.probe.due(timing));
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
     }
 
@@ -537,6 +582,7 @@ impl Objects {
             + self.courier.memory_bytes()
             + self.early.memory_bytes()
             + self.scrub.memory_bytes()
+            + self.probe.memory_bytes()
             + fills
             + graphs
     }

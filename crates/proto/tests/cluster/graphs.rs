@@ -17,6 +17,8 @@ pub(super) struct Wires {
     every: u32,
     seen: u32,
     harm: Harm,
+    /// Graphs that were sent to somebody, if they are to be kept.
+    started: Option<Vec<wire::graph::Start>>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -32,12 +34,15 @@ enum Harm {
 
 impl Wires {
     fn doing(harm: Harm, every: u32) -> Self {
-        Self { every, seen: 0, harm }
+        Self { every, harm, ..Self::default() }
     }
 
     /// Carries a message: what arrives.
     pub(super) fn carry(&mut self, mut message: PeerMessage) -> Vec<PeerMessage> {
         let PeerMessage::Graph(graph) = &mut message else { return vec![message] };
+        if let (GraphMessage::Start(start), Some(started)) = (&**graph, &mut self.started) {
+            started.push((**start).clone());
+        }
         let GraphMessage::Slice(slice) = &mut **graph else { return vec![message] };
         self.seen += 1;
         if self.every == 0 || !self.seen.is_multiple_of(self.every) {
@@ -83,6 +88,20 @@ impl Cluster {
         }
         self.advance(100);
         values
+    }
+
+    /// Everybody reads everything a few times while cells of one node come late.
+    fn read_slowly(&mut self, slow: NodeId, values: &[(String, Vec<u8>)]) {
+        let nodes: Vec<u16> = self.hosts.keys().map(|node| node.0).collect();
+        self.slow = Some(slow);
+        for _ in 0..6 {
+            for (node, (key, _)) in
+                nodes.iter().flat_map(|node| values.iter().map(move |value| (node, value)))
+            {
+                assert!(self.read(*node, key).is_ok());
+            }
+        }
+        self.slow = None;
     }
 
     fn has_values(&mut self, values: &[(String, Vec<u8>)]) {
@@ -169,13 +188,7 @@ fn steps_of_a_slow_node(is_known: bool) -> u64 {
     let mut cluster = Cluster::with_graphs(7, "rs(3+2)", by(Scheme::Auto));
     let values = cluster.put_values();
     if is_known {
-        cluster.slow = Some(NodeId(4));
-        for _ in 0..6 {
-            for (node, (key, _)) in (0..7).flat_map(|node| values.iter().map(move |value| (node, value))) {
-                assert!(cluster.read(node, key).is_ok());
-            }
-        }
-        cluster.slow = None;
+        cluster.read_slowly(NodeId(4), &values);
     }
     cluster.kill(1);
     cluster.advance(6_000);
@@ -190,6 +203,77 @@ fn steps_of_a_slow_node(is_known: bool) -> u64 {
 fn a_node_that_is_known_to_be_slow_is_not_asked_while_others_have_what_is_needed() {
     assert!(steps_of_a_slow_node(false) > 0);
     assert_eq!(steps_of_a_slow_node(true), 0);
+}
+
+/// Graphs in which a node helps, and those of them in which it sends to the asker itself.
+fn graphs_of(started: &[wire::graph::Start], node: NodeId) -> (usize, usize) {
+    let at = |start: &wire::graph::Start, step: u32| start.steps[step as usize].at;
+    let sends = |start: &wire::graph::Start, to: Option<Option<NodeId>>| {
+        let edges = start.edges.iter();
+        edges
+            .into_iter()
+            .any(|edge| at(start, edge.from) == Some(node) && to.is_none_or(|to| at(start, edge.to) == to))
+    };
+    let helped = started.iter().filter(|start| sends(start, None));
+    (helped.clone().count(), helped.filter(|start| sends(start, Some(None))).count())
+}
+
+/// Two nodes die, so that each of the others has to help; a third one's link was slow before, or was not.
+fn helps_over_a_slow_link(is_known: bool) -> (usize, usize) {
+    let mut cluster = Cluster::with_graphs(6, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    if is_known {
+        cluster.read_slowly(NodeId(4), &values);
+    }
+    cluster.wires.started = Some(Vec::new());
+    cluster.kill(1);
+    cluster.kill(2);
+    cluster.advance(9_000);
+    cluster.has_values(&values);
+    graphs_of(&cluster.wires.started.take().unwrap(), NodeId(4))
+}
+
+#[test]
+fn whose_link_is_known_to_be_slow_helps_by_way_of_others() {
+    let (helped, sent) = helps_over_a_slow_link(false);
+    assert!(helped > 0 && sent > 0, "{helped} {sent}");
+    let (helped, sent) = helps_over_a_slow_link(true);
+    assert!(helped > 0 && sent == 0, "{helped} {sent}");
+}
+
+/// Most bytes of a list of several chunks that graphs have made, while clients ask for something all the time, or do not.
+fn made_at_once(has_clients: bool) -> u64 {
+    let mut cluster = Cluster::with_graphs(7, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    cluster.set(0, "small", b"value");
+    let all = cluster.chunk_count();
+    cluster.wires.started = Some(Vec::new());
+    cluster.kill(1);
+    let mut most_asked = 0;
+    for _ in 0..3_000 {
+        cluster.advance(10);
+        for node in cluster.hosts.keys().copied().filter(|_| has_clients).collect::<Vec<_>>() {
+            cluster.begin(node.0, super::get("small"));
+        }
+        let stats = cluster.hosts.values().map(|host| host.stats().objects);
+        let asked = stats.map(|stats| stats.fill_asked_bytes.saturating_sub(stats.fill_window_bytes));
+        most_asked = asked.max().unwrap().max(most_asked);
+        if cluster.is_filled() && cluster.chunk_count() == all {
+            break;
+        }
+    }
+    assert!(cluster.is_filled() && cluster.chunk_count() == all, "however busy clients are");
+    cluster.has_values(&values);
+    let started = cluster.wires.started.take().unwrap();
+    assert!(!started.is_empty() && most_asked <= 512 << 10, "{most_asked}");
+    let bytes = |start: &wire::graph::Start| start.strand.iter().map(|part| u64::from(part.len)).sum::<u64>();
+    started.iter().filter(|start| start.strand.len() > 1).map(bytes).max().unwrap_or(0)
+}
+
+#[test]
+fn fills_by_graphs_make_little_at_once_while_clients_are_at_work() {
+    let (alone, busy) = (made_at_once(false), made_at_once(true));
+    assert!(alone > 256 << 10 && busy <= 128 << 10, "{alone} {busy}");
 }
 
 /// What is done to a cluster before a node dies.

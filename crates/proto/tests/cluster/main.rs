@@ -10,6 +10,7 @@ mod layouts;
 mod lessons;
 mod objects;
 mod paced;
+mod probe;
 mod room;
 mod schedules;
 mod scrub;

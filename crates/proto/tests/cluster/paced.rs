@@ -106,3 +106,23 @@ fn a_lesson_under_way_survives_a_pause() {
     assert!(cluster.is_whole());
     check(&mut cluster, 1500, 0, 2);
 }
+
+#[test]
+fn paused_repair_begins_no_graph() {
+    let graphs = GraphSettings { repair: Some(graph::Scheme::Chain), ..GraphSettings::default() };
+    let mut cluster = Cluster::with_graphs(7, "rs(3+2)", graphs);
+    for key in 0..6u64 {
+        cluster.put(0, &format!("key-{key}"), &super::objects::noise(key, 900_000)).unwrap();
+    }
+    cluster.order(AdminCommand::PauseRepair);
+    cluster.kill(1);
+    let started = |cluster: &Cluster| {
+        let stats = cluster.hosts.values().map(Host::graph_stats);
+        stats.flat_map(|stats| stats.steps.primitives.map(|steps| steps.started)).sum::<u64>()
+    };
+    cluster.advance(5_000);
+    assert_eq!(started(&cluster), 0);
+    cluster.order(AdminCommand::ResumeRepair);
+    cluster.advance(5_000);
+    assert!(started(&cluster) > 0);
+}

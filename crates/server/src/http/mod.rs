@@ -23,7 +23,7 @@ use crate::CoordinatorStatus;
 use crate::ProcessOrder;
 use crate::clock::Clock;
 use crate::coordination::report::Command;
-use crate::http::probe::GraphsReport;
+use crate::http::probe::{GraphsReport, ProbeRequest};
 use crate::http::status::{CoordinatorReport, NodeStatus};
 use crate::limits::{ADMIN_BODY_BYTES, HTTP_CONNECTIONS};
 use crate::node::accept::accept;
@@ -43,6 +43,7 @@ pub(crate) async fn serve_node(listener: DetachedListener, shared: Arc<Shared>) 
         .route("/status", get(node_status))
         .route("/map", get(node_map))
         .route("/graphs", get(node_graphs))
+        .route("/graphs/probe", post(probe_links))
         .route("/admin", post(admin::at_node))
         .with_state(shared);
     serve(listener, pages).await;
@@ -121,6 +122,16 @@ async fn node_status(State(shared): State<Arc<Shared>>) -> Json<NodeStatus> {
 async fn node_graphs(State(shared): State<Arc<Shared>>) -> Json<GraphsReport> {
     let snapshots = shared.snapshots().await;
     Json(GraphsReport::of(shared.host, &snapshots))
+}
+
+async fn probe_links(State(shared): State<Arc<Shared>>, Json(request): Json<ProbeRequest>) -> Response {
+    match shared.probe_links(request.bytes).await {
+        Some(true) => "begun\n".into_response(),
+        Some(false) => {
+            (StatusCode::CONFLICT, "links are being measured already: ask again\n").into_response()
+        }
+        None => (StatusCode::SERVICE_UNAVAILABLE, "the worker does not answer: ask again\n").into_response(),
+    }
 }
 
 /// What a client has of the map: nothing, or a version of some cluster's.

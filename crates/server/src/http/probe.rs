@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use graph::Links;
+use proto::Probed;
 use serde::{Deserialize, Serialize};
 use types::HostId;
 
@@ -23,6 +24,79 @@ pub struct GraphsReport {
     pub links: Links,
     /// Products of a byte and a coefficient that it adds up in a second, on one processor, just now.
     pub products_per_s: f64,
+    /// What has come of the last probe that was asked for.
+    #[serde(default)]
+    pub probe: LinkProbe,
+}
+
+/// Links that were measured on purpose.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LinkProbe {
+    /// Whether there is more to come.
+    pub is_under_way: bool,
+    /// What is known so far.
+    pub nodes: Vec<ProbedNode>,
+}
+
+/// The way from a node, as it was measured on purpose.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ProbedNode {
+    /// From which one.
+    pub node: u16,
+    /// What it has done.
+    pub answer: ProbeAnswer,
+    /// Questions that were timed, and bytes of all answers.
+    pub questions: u32,
+    /// See `questions`.
+    pub bytes: u64,
+    /// Bytes a second, where answers of several lengths have come.
+    pub bytes_per_s: Option<f64>,
+    /// There and back, without what the bytes take.
+    pub round_trip_us: Option<f64>,
+}
+
+/// What a node that is measured does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeAnswer {
+    /// It has answered.
+    Answered,
+    /// It is down, or has said nothing for long.
+    Silent,
+    /// It has nothing that could be fetched.
+    Empty,
+}
+
+/// `POST /graphs/probe`: measure the links to all other nodes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRequest {
+    /// Bytes to fetch of each; there is a bound.
+    pub bytes: u64,
+}
+
+impl LinkProbe {
+    fn of(report: &proto::ProbeReport) -> Self {
+        let node = |(node, probed): &(u16, Probed)| {
+            let none = ProbedNode {
+                node: *node,
+                answer: ProbeAnswer::Silent,
+                questions: 0,
+                bytes: 0,
+                bytes_per_s: None,
+                round_trip_us: None,
+            };
+            match *probed {
+                Probed::Silent => none,
+                Probed::Empty => ProbedNode { answer: ProbeAnswer::Empty, ..none },
+                Probed::Answered { questions, bytes, bytes_per_s, round_trip_us } => {
+                    let answer = ProbeAnswer::Answered;
+                    ProbedNode { answer, questions, bytes, bytes_per_s, round_trip_us, ..none }
+                }
+            }
+        };
+        Self { is_under_way: report.is_under_way, nodes: report.nodes.iter().map(node).collect() }
+    }
 }
 
 /// The way from another node.
@@ -58,7 +132,12 @@ impl GraphsReport {
         // Each worker has its own; the one that has seen most is as good as any.
         let most = |worker: &&WorkerSnapshot| worker.seen_links.iter().map(|link| link.samples).sum::<u32>();
         let links = snapshots.iter().max_by_key(most).map(|worker| (*worker.graph_links).clone());
-        Self { node, seen, links: links.unwrap_or_default(), products_per_s: products_per_s() }
+        // The first worker is who measures.
+        let probe = snapshots.iter().find(|worker| worker.shard == 0);
+        let probe = probe.map(|worker| LinkProbe::of(&worker.probe)).unwrap_or_default();
+        // Adding up takes a processor for a while, which shows in what is being measured.
+        let products_per_s = if probe.is_under_way { 0.0 } else { products_per_s() };
+        Self { node, seen, links: links.unwrap_or_default(), products_per_s, probe }
     }
 }
 

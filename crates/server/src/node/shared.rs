@@ -141,6 +141,8 @@ pub(crate) enum Errand {
     Snapshot(oneshot::Sender<WorkerSnapshot>),
     /// Say what your primaries hold of each class of slots.
     Classes(oneshot::Sender<Vec<ClassUse>>),
+    /// Measure the links to all other nodes by so many bytes; say whether that has begun.
+    Probe(u64, oneshot::Sender<bool>),
 }
 
 /// A client's socket and its place.
@@ -396,6 +398,14 @@ impl Shared {
             classes.entry(one.class).and_modify(|sum| sum.add(&one)).or_insert(one);
         }
         classes
+    }
+
+    /// The first worker measures its links to all other nodes, by so many bytes of each; false if that is under way, none if it does not
+    /// answer.
+    pub(crate) async fn probe_links(&self, bytes: u64) -> Option<bool> {
+        let (sender, receiver) = oneshot::channel();
+        self.workers.first()?.errands.try_send(Errand::Probe(bytes, sender)).ok()?;
+        tokio::time::timeout(SNAPSHOT_DEADLINE, receiver).await.ok()?.ok()
     }
 
     async fn ask_workers<T>(&self, question: fn(oneshot::Sender<T>) -> Errand) -> Vec<T> {

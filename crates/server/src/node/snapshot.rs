@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use proto::{
-    GraphStats, HostLatencies, HostMemory, HostStats, LostKey, NamespaceUse, RoleBytes, ScrubFinding,
-    SeenLink, WrongStripe,
+    GraphStats, HostLatencies, HostMemory, HostStats, LostKey, NamespaceUse, ProbeReport, RoleBytes,
+    ScrubFinding, SeenLink, WrongStripe,
 };
 use types::{HostId, NamespaceId};
 
@@ -19,6 +19,8 @@ pub(crate) struct WorkerSnapshot {
     /// How fast other nodes are, and what planners make of it.
     pub seen_links: Vec<SeenLink>,
     pub graph_links: Box<graph::Links>,
+    /// What has come of measuring links on purpose.
+    pub probe: ProbeReport,
     pub roles: Vec<RoleBytes>,
     pub namespaces: BTreeMap<NamespaceId, NamespaceUse>,
     pub scrub_findings: Vec<ScrubFinding>,

@@ -61,6 +61,13 @@ async fn take_errands(worker: Rc<Worker>, mut errands: Receiver<Errand>) {
             Errand::Link(link) => drop(tokio::task::spawn_local(serve_link(Rc::clone(&worker), link))),
             Errand::Snapshot(asker) => drop(asker.send(worker.snapshot())),
             Errand::Classes(asker) => drop(asker.send(worker.host.borrow().classes())),
+            Errand::Probe(bytes, asker) => {
+                let now = worker.clock.now();
+                let is_begun = worker.host.borrow_mut().streams(now).probe_links(bytes);
+                // Who asked may have gone.
+                let _ = asker.send(is_begun);
+                worker.pump.request();
+            }
         }
     }
 }

@@ -274,6 +274,7 @@ impl Worker {
             graphs: Box::new(self.host.borrow().graph_stats()),
             seen_links: proto::seen_links(&self.host.borrow()),
             graph_links: Box::new(proto::graph_links(&self.host.borrow())),
+            probe: proto::probe_report(&self.host.borrow()),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             namespaces: self.host.borrow().namespace_uses(),
             scrub_findings: self.host.borrow().scrub_findings().cloned().collect(),

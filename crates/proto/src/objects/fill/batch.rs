@@ -6,10 +6,11 @@ use bytes::Bytes;
 use graph::Part;
 use graph::limits::MAX_PARTS;
 use store::{ChunkBuilder, ChunkHeader, ChunkStore, Inserted};
-use types::{ChunkId, MemberId};
+use types::{ChunkId, MemberId, Time};
 use wire::object::ListedChunk;
 
 use super::bring::bring;
+use super::window::{Came, Claim, Window};
 use crate::objects::order::{Made, Order, Purpose};
 use crate::objects::scope::Scope;
 
@@ -26,8 +27,27 @@ pub(super) struct Batches {
     /// Those that were not made together: fewer of them may be.
     halves: VecDeque<Vec<ListedChunk>>,
     /// Those that are being made, by the numbers of their orders.
-    all: BTreeMap<u64, Vec<Batched>>,
+    all: BTreeMap<u64, Batch>,
+    /// There was no room for the next one when it was looked for last: some that is under way has to end before.
+    is_held: bool,
     numbers: u64,
+}
+
+/// Chunks that are being made together.
+struct Batch {
+    chunks: Vec<Batched>,
+    /// What is to come, and since when.
+    claim: Claim,
+    asked_at: Time,
+}
+
+/// What has become of a batch.
+#[derive(Default)]
+pub(super) struct Taken {
+    /// Its chunks, with their bytes; without them if one alone could not be made.
+    pub chunks: Vec<(ListedChunk, Option<Bytes>)>,
+    /// What has come.
+    pub came: Option<Came>,
 }
 
 /// A chunk of a strand.
@@ -47,21 +67,41 @@ impl Batches {
     /// The next of them, as many as one graph makes and there is room for.
     pub(super) fn take_order(
         &mut self,
+        now: Time,
         member: MemberId,
         chunks: &ChunkStore,
         most_bytes: u64,
+        window: &Window,
     ) -> Option<Order> {
         if self.all.len() >= MAX_BATCHES {
             return None;
         }
-        let batch = self.next(chunks, most_bytes.min(BATCH_BYTES));
+        let batch = self.next(chunks, most_bytes.min(BATCH_BYTES).min(window.bytes()));
+        self.is_held = batch.is_empty() && !self.all.is_empty();
         if batch.is_empty() {
             return None;
         }
         self.numbers += 1;
         let order = order_of(Purpose { member, number: self.numbers }, &batch);
-        self.all.insert(self.numbers, batch);
+        let mut claim = window.claim();
+        claim.add(order.len().into());
+        self.all.insert(self.numbers, Batch { chunks: batch, claim, asked_at: now });
         Some(order)
+    }
+
+    /// Whether it would have more made, if there was room for it.
+    pub(super) fn wants_more(&self) -> bool {
+        let has_more = !(self.todo.is_empty() && self.halves.is_empty());
+        has_more && !self.is_held && self.all.len() < MAX_BATCHES
+    }
+
+    /// What is being made and has not come.
+    pub(super) fn claimed_bytes(&self) -> u64 {
+        self.all.values().map(|batch| batch.claim.bytes()).sum()
+    }
+
+    fn under_way(&self) -> impl Iterator<Item = &Batched> {
+        self.all.values().flat_map(|batch| &batch.chunks)
     }
 
     /// The next half, or as many as there are and there is room for.
@@ -86,8 +126,8 @@ impl Batches {
             && let Some(listed) = todo.front()
         {
             let is_known = |batched: &Batched| batched.listed.chunk == listed.chunk;
-            let is_here = chunks.get(listed.chunk).is_some()
-                || batch.iter().chain(self.all.values().flatten()).any(is_known);
+            let is_here =
+                chunks.get(listed.chunk).is_some() || batch.iter().chain(self.under_way()).any(is_known);
             let stripe = listed.geometry.stripe(listed.chunk.stripe).filter(|_| !is_here);
             let Some(len) = stripe.map(|stripe| stripe.chunk_len()) else {
                 todo.pop_front();
@@ -105,36 +145,39 @@ impl Batches {
 
     /// What is under way.
     fn bytes(&self) -> u64 {
-        self.all.values().flatten().map(|batched| batched.len as u64).sum()
+        self.under_way().map(|batched| batched.len as u64).sum()
     }
 
     pub(super) fn awaits(&self, purpose: Purpose) -> bool {
         self.all.contains_key(&purpose.number)
     }
 
-    /// Chunks of an order that has ended, with their bytes; without them if one alone could not be made. What many could not be made
-    /// of fewer may be: one of them was perhaps freed meanwhile.
-    pub(super) fn take(&mut self, made: Made) -> Vec<(ListedChunk, Option<Bytes>)> {
-        let Some(mut batch) = self.all.remove(&made.purpose.number) else { return Vec::new() };
+    /// Chunks of an order that has ended. What many could not be made of fewer may be: one of them was perhaps freed meanwhile.
+    pub(super) fn take(&mut self, now: Time, made: Made) -> Taken {
+        self.is_held = false;
+        let Some(Batch { mut chunks, claim, asked_at }) = self.all.remove(&made.purpose.number) else {
+            return Taken::default();
+        };
         let strand = made.bytes.and_then(|mut bytes| bytes.remove(&made.purpose.member.role));
-        if strand.is_none() && batch.len() > 1 {
+        if strand.is_none() && chunks.len() > 1 {
             let listed = |half: Vec<Batched>| half.into_iter().map(|batched| batched.listed).collect();
-            let second = batch.split_off(batch.len() / 2);
-            self.halves.extend([listed(batch), listed(second)]);
-            return Vec::new();
+            let second = chunks.split_off(chunks.len() / 2);
+            self.halves.extend([listed(chunks), listed(second)]);
+            return Taken::default();
         }
+        let came = strand.as_ref().map(|_| Came { took_us: now.since(asked_at), bytes: claim.bytes() });
         let cut = |batched: Batched| {
             let range = batched.start..batched.start + batched.len;
             let bytes = strand.as_ref().filter(|strand| range.end <= strand.len());
             (batched.listed, bytes.map(|strand| strand.slice(range)))
         };
-        batch.into_iter().map(cut).collect()
+        Taken { chunks: chunks.into_iter().map(cut).collect(), came }
     }
 
     /// How many chunks are not here yet.
     pub(super) fn left(&self) -> usize {
-        let (under_way, halves) = (self.all.values().map(Vec::len), self.halves.iter().map(Vec::len));
-        self.todo.len() + under_way.chain(halves).sum::<usize>()
+        let (under_way, halves) = (self.under_way().count(), self.halves.iter().map(Vec::len));
+        self.todo.len() + under_way + halves.sum::<usize>()
     }
 
     /// The next chunk, if nothing is under way and there is no room for it, or it is longer than a graph may make.
@@ -154,6 +197,7 @@ impl Batches {
 
     /// They are not wanted any more; what comes of them is nobody's.
     pub(super) fn forget(&mut self) {
+        self.is_held = false;
         self.all.clear();
         self.todo.clear();
         self.halves.clear();
@@ -161,9 +205,10 @@ impl Batches {
 
     /// These chunks need not be here.
     pub(super) fn leave_out(&mut self, is_meant: impl Fn(ChunkId) -> bool) {
+        self.is_held = false;
         self.todo.retain(|listed| !is_meant(listed.chunk));
         self.halves.iter_mut().for_each(|half| half.retain(|listed| !is_meant(listed.chunk)));
-        self.all.values_mut().for_each(|batch| batch.retain(|it| !is_meant(it.listed.chunk)));
+        self.all.values_mut().for_each(|batch| batch.chunks.retain(|it| !is_meant(it.listed.chunk)));
     }
 }
 

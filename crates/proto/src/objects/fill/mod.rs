@@ -209,7 +209,7 @@ impl Fill {
 
     /// What it has asked for and not got.
     pub(super) fn claimed_bytes(&self) -> u64 {
-        self.mends.values().map(Mend::claimed_bytes).sum()
+        self.mends.values().map(Mend::claimed_bytes).sum::<u64>() + self.batches.claimed_bytes()
     }
 
     /// Owners are told of what is lost, so that its keys can be named; they answer what has become of it.
@@ -339,10 +339,21 @@ impl Fill {
     }
 
     /// Chunks that it wants to be made by a graph, so many bytes of them at most.
-    pub(super) fn take_order(&mut self, chunks: &ChunkStore, most_bytes: u64) -> Option<Order> {
+    pub(super) fn take_order(
+        &mut self,
+        now: Time,
+        chunks: &ChunkStore,
+        most_bytes: u64,
+        window: &Window,
+    ) -> Option<Order> {
         // What there is no room for waits as any other does, and so is known to.
         self.todo.extend(self.batches.take_too_long(chunks, most_bytes));
-        self.batches.take_order(self.member, chunks, most_bytes)
+        self.batches.take_order(now, self.member, chunks, most_bytes, window)
+    }
+
+    /// Whether it would have chunks made by a graph.
+    pub(super) fn wants_graphs(&self) -> bool {
+        self.batches.wants_more()
     }
 
     /// Whether it waits for what is made for this.
@@ -351,13 +362,20 @@ impl Fill {
     }
 
     /// What has become of such an order. What no graph has made is got one by one: so it is found out who has it, and whether it is lost.
-    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, chunks: &mut ChunkStore, made: Made) {
-        for (listed, bytes) in self.batches.take(made) {
+    pub(super) fn hear_made(
+        &mut self,
+        scope: &mut Scope<'_>,
+        chunks: &mut ChunkStore,
+        made: Made,
+    ) -> Option<Came> {
+        let taken = self.batches.take(scope.now.time, made);
+        for (listed, bytes) in taken.chunks {
             if bytes.is_none_or(|bytes| !keep_made(scope, self.member, chunks, &listed, &bytes)) {
                 self.todo.push_back(listed);
             }
         }
         self.go_on_listing_or_next(scope);
+        taken.came
     }
 
     /// A row of a chunk that is being got. What has come with it of all that was asked for at once, if it is the last of that.

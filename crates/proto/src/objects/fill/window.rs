@@ -3,6 +3,7 @@
 //! All that a fill ever puts before a reader's cells, in whatever buffer on the way, is what it has asked for and not got. So that has a
 //! bound, the window, which grows while answers come as soon as they ever did, and shrinks when they wait for more than a little: whatever
 //! they wait for, readers wait for it, too (LEDBAT, RFC 6817: what an answer takes beyond the least that was seen is what it has queued).
+//! What graphs make for fills is asked for and comes like an answer; lists of chunks differ in length, so what each KiB takes is compared.
 //!
 //! It is never so narrow that a host that gets little of its processors would stand still.
 //!
@@ -42,6 +43,8 @@ pub(in crate::objects) struct Window {
     is_opening: bool,
     /// The least time that an answer took in this period and in the one before.
     least_us: [u64; 2],
+    /// The same of what graphs make, in nanoseconds for each KiB: some of them make much more than others.
+    least_ns_kib: [u64; 2],
     period_began: Time,
     /// When clients are no more at work, if there is no other sign of them.
     quiet_at: Time,
@@ -56,6 +59,7 @@ impl Default for Window {
             is_full: false,
             is_opening: true,
             least_us: [u64::MAX; 2],
+            least_ns_kib: [u64::MAX; 2],
             period_began: Time(0),
             quiet_at: Time(0),
             paused_until: Time(0),
@@ -89,8 +93,22 @@ impl Window {
 
     /// Something that was asked for has come.
     pub(in crate::objects) fn note(&mut self, now: Time, came: Came, timing: &Timing) {
+        self.begin_period(now, timing);
+        let waited_us = came.took_us - least(&mut self.least_us, came.took_us);
+        self.judge(now, came, waited_us, timing);
+    }
+
+    /// A graph has made something.
+    pub(in crate::objects) fn note_graph(&mut self, now: Time, came: Came, timing: &Timing) {
+        self.begin_period(now, timing);
+        let kib = came.bytes.div_ceil(1024).max(1);
+        let least_us = least(&mut self.least_ns_kib, came.took_us.saturating_mul(1000) / kib) * kib / 1000;
+        self.judge(now, came, came.took_us.saturating_sub(least_us), timing);
+    }
+
+    /// Something has come, and of the time that it took it has waited for so long.
+    fn judge(&mut self, now: Time, came: Came, waited_us: u64, timing: &Timing) {
         let Came { took_us, bytes } = came;
-        let waited_us = took_us - self.least(now, took_us, timing);
         if now < self.quiet_at {
             self.paused_until = self.paused_until.max(now + (took_us * PAUSE_TIMES).min(timing.hedge_us));
         } else if waited_us > timing.hedge_us / TARGET_SHARE {
@@ -102,13 +120,14 @@ impl Window {
         }
     }
 
-    /// The least time that an answer took lately, this one included.
-    fn least(&mut self, now: Time, took_us: u64, timing: &Timing) -> u64 {
+    /// What is the least is found anew from time to time.
+    fn begin_period(&mut self, now: Time, timing: &Timing) {
         if now.since(self.period_began) > timing.hedge_us * BASE_TIMES {
-            (self.period_began, self.least_us) = (now, [u64::MAX, self.least_us[0]]);
+            self.period_began = now;
+            for known in [&mut self.least_us, &mut self.least_ns_kib] {
+                *known = [u64::MAX, known[0]];
+            }
         }
-        self.least_us[0] = self.least_us[0].min(took_us);
-        self.least_us[0].min(self.least_us[1])
     }
 
     /// For somebody who is about to ask.
@@ -131,6 +150,12 @@ impl Window {
         assert_eq!(self.in_flight(), claimed, "what fills have asked for is what somebody waits for");
         assert!(self.bytes <= MOST_BYTES, "a window of {} bytes", self.bytes);
     }
+}
+
+/// The least in this period and in the one before, this one included.
+fn least(known: &mut [u64; 2], one: u64) -> u64 {
+    known[0] = known[0].min(one);
+    known[0].min(known[1])
 }
 
 /// What was asked for has come, so long after.
@@ -257,6 +282,22 @@ mod tests {
         let half = fill(&mut window, Time(1), |us| us < 500_000, link);
         assert!(half > 400_000_000, "{half}");
         assert!(window.bytes() > LEAST_BYTES);
+    }
+
+    #[test]
+    fn graphs_of_all_lengths_are_judged_by_what_each_kib_takes() {
+        let mut window = Window::default();
+        let took = |bytes: u64| 1_000 + bytes / 1_000;
+        for number in 0..200 {
+            let bytes = (1 + number % 8) * (512 << 10);
+            window.note_graph(Time(number * 10_000), Came { took_us: took(bytes), bytes }, &TIMING);
+        }
+        assert_eq!(window.bytes(), MOST_BYTES, "none of them has waited");
+        for number in 200..400 {
+            let came = Came { took_us: 8 * took(1 << 20), bytes: 1 << 20 };
+            window.note_graph(Time(number * 10_000), came, &TIMING);
+        }
+        assert_eq!(window.bytes(), LEAST_BYTES, "all of them have");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! How fast links are, by what graphs have taken: the model's parameters follow what is measured.
 //!
-//! One number for all links of this host's graphs, and for each node that is slower than most how many times that is (`objects/meter.rs`).
-//! Who has become slow meanwhile is found out by tasks, graph by graph.
+//! One number for all links of this host's graphs, and for each node from which things come slower than from most how many times that is
+//! (`objects/meter.rs`): of the link from it to here that is known, and of no other. So graphs in which such a node has to help have
+//! it send to somebody else. Who has become slow meanwhile is found out by tasks, graph by graph.
 
-use graph::{LinkEnd, Links, Planned};
+use graph::{LinkEnd, Links, Pair, Planned};
 use types::{NodeId, Time};
 
 /// What the newest measurement counts for.
@@ -34,12 +35,12 @@ impl Speed {
             down_bytes_per_s: usual.down_bytes_per_s / self.slowness,
             ..usual
         };
-        let slower = |(node, times): (NodeId, f64)| {
-            let (up, down) = (others.up_bytes_per_s / times, others.down_bytes_per_s / times);
-            (node.0, LinkEnd { up_bytes_per_s: up, down_bytes_per_s: down, ..others })
-        };
-        let nodes = slow.into_iter().map(slower).collect();
-        Links { asker_node: Some(node.0), nodes, ..Links::uniform(others) }
+        let mut links = Links { asker_node: Some(node.0), ..Links::uniform(others) };
+        for (from, times) in slow.into_iter().filter(|(from, _)| *from != node) {
+            let bytes_per_s = others.up_bytes_per_s / times;
+            links.set_pair(Pair { from: from.0, to: node.0, bytes_per_s, latency_us: 0.0 });
+        }
+        links
     }
 
     /// A graph that was planned by this has ended well.
@@ -70,11 +71,12 @@ mod tests {
     }
 
     #[test]
-    fn who_is_slower_than_others_is_so_many_times_slower_than_they_are_said_to_be() {
+    fn a_link_that_is_slower_than_others_is_so_many_times_slower_than_they_are_said_to_be() {
         let speed = Speed { slowness: 2.0 };
         let links = speed.links(NodeId(1), [(NodeId(4), 8.0)]);
-        assert_eq!(links.others.up_bytes_per_s / links.nodes[&4].up_bytes_per_s, 8.0);
-        assert!(links.is_sound() && links.nodes.len() == 1);
+        let [pair] = links.pairs[..] else { panic!("{links:?}") };
+        assert_eq!((pair.from, pair.to, links.others.up_bytes_per_s / pair.bytes_per_s), (4, 1, 8.0));
+        assert!(links.is_sound() && links.nodes.is_empty());
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn step_of(step: sent::Step) -> Step {
         span: Span { start, len },
         inputs: inputs.into_iter().map(input).collect(),
         outputs: outputs.into_iter().map(output).collect(),
-        matrix: matrix.into(),
+        matrix: matrix[..].into(),
     }
 }
 
