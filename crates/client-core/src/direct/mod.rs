@@ -25,12 +25,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::Code;
 use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, Meta, UnpinAsk, Written};
-use types::op::Key;
+use types::op::{Key, StoreMode};
 use types::{Hedging, NodeId, Profile, Time};
 
 use crate::connection::Connection;
 use crate::event::{ConnId, RequestId};
-use crate::request::{Place, Upload};
+use crate::operation::{Body, Op};
+use crate::request::{Place, Upload, Way};
 use crate::rules::Rules;
 
 pub use policy::Coding;
@@ -114,8 +115,11 @@ pub(crate) struct Means {
 }
 
 /// All transfers of a client. See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Direct {
+    /// Which values are coded here.
+    encode: Policy,
+    decode: Policy,
     transfers: BTreeMap<RequestId, Transfer>,
     parts: BTreeMap<RequestId, Part>,
     /// When a transfer looks at who is late.
@@ -145,9 +149,61 @@ enum Kind {
 }
 
 impl Direct {
+    pub(crate) fn new(encode: Coding, decode: Coding) -> Self {
+        Self {
+            encode: Policy::new(encode),
+            decode: Policy::new(decode),
+            transfers: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            commands: VecDeque::new(),
+            codes: Vec::new(),
+            stats: Stats::default(),
+            hedging: Hedging::default(),
+            last_part: 0,
+        }
+    }
+
+    /// Which way a request goes first.
+    pub(crate) fn way_of(&self, now: Time, chunks_above: usize, op: &Op) -> Way {
+        let tries = match op {
+            Op::Get { touch: None, .. } => self.decode.tries(now, None),
+            Op::Store { mode, body: Body::Here(bytes), .. } => {
+                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
+                let is_long = bytes.len() > chunks_above;
+                is_whole && is_long && self.encode.tries(now, Some(bytes.len() as u64))
+            }
+            _ => false,
+        };
+        if tries { Way::Chunks } else { Way::Node }
+    }
+
+    /// A value of so many bytes is not to be put into chunks.
+    pub(crate) fn is_not_direct(&mut self, now: Time, len: u64) {
+        self.encode.is_not_direct(now, len);
+    }
+
     /// What is to be done next.
-    pub(crate) fn poll(&mut self) -> Option<Command> {
-        self.commands.pop_front()
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Command> {
+        while let Some(command) = self.commands.pop_front() {
+            // What a transfer has wanted that is over by now is not done: its request may be on its way to a node.
+            let transfer = command.of_transfer().map(|id| self.transfers.get(&id));
+            if transfer.is_some_and(|transfer| transfer.is_none()) {
+                continue;
+            }
+            let is_read = transfer.flatten().is_some_and(|it| matches!(it.kind, Kind::Read(_)));
+            let policy = if is_read { &mut self.decode } else { &mut self.encode };
+            match &command {
+                Command::Whole(_) | Command::Commit(_) => policy.goes_well(),
+                Command::GiveWay(_) => {
+                    self.stats.gave_way += 1;
+                    policy.fails(now);
+                }
+                Command::Send(..) | Command::Drop(_) | Command::Found(..) | Command::Bring(..) => {}
+            }
+            return Some(command);
+        }
+        None
     }
 
     /// What was done so far.
@@ -231,6 +287,14 @@ impl Direct {
         if let Some(ask) = farewell {
             self.send(id, transfer.key, None, What::Farewell, ask, VecDeque::new());
         }
+    }
+
+    /// Nothing comes of any.
+    pub(crate) fn end_all(&mut self) {
+        self.transfers.clear();
+        self.parts.clear();
+        self.alarms.clear();
+        self.commands.clear();
     }
 
     fn drop_parts(&mut self, are_meant: impl Fn(&Part) -> bool) {
@@ -334,11 +398,6 @@ impl Direct {
 
     fn give_way(&mut self, id: RequestId) {
         self.commands.push_back(Command::GiveWay(id));
-    }
-
-    /// A request goes through a node after all.
-    pub(crate) fn note_gave_way(&mut self) {
-        self.stats.gave_way += 1;
     }
 
     /// When [`Self::tick`] has something to do.
