@@ -139,7 +139,7 @@ mod tests {
     fn there_is_one_to_each_address_and_its_number_is_not_used_again() {
         let mut links = Links::default();
         let [one, other] = [1, 2].map(|port| SocketAddr::from(([10, 0, 0, 1], port)));
-        let mut to = |links: &mut Links, address| links.to(Time(5), Rules::all(), address);
+        let to = |links: &mut Links, address| links.to(Time(5), Rules::all(), address);
         let first = to(&mut links, one);
         assert_eq!((to(&mut links, one), links.len()), (first, 1));
         assert_ne!(to(&mut links, other), first);

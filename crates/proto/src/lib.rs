@@ -19,6 +19,7 @@ mod primary;
 mod queue;
 mod roles;
 mod rules;
+mod secret;
 mod size;
 mod timers;
 
@@ -42,3 +43,4 @@ pub use objects::{GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, Seen
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};
+pub use secret::Secret;

@@ -184,7 +184,7 @@ impl Core {
 
     /// A server has said that a request has failed.
     fn failed(&mut self, now: Time, id: RequestId, code: Code) {
-        if code == Code::NoSession && self.session_is_over(now, id) {
+        if matches!(code, Code::NoSession | Code::Expired) && self.session_is_over(now, id) {
             return;
         }
         let Some(request) = self.requests.get_mut(id) else { return };

@@ -2,7 +2,7 @@
 //!
 //! [`Sessions`]: crate::sessions::Sessions
 
-use native::Answer;
+use native::{Answer, Code};
 use types::Time;
 
 use super::Core;
@@ -65,8 +65,8 @@ impl Core {
         true
     }
 
-    /// The session of a write is over, as a server has said. A first try is made again, under the next one; what may have been done
-    /// is never taken for a first try. Whether it was a write with a name.
+    /// The session of a write is over, as a server has said. A first try is made again, under the next one. What may have been done is
+    /// never taken for a first try, and nobody knows any more what has come of it: that is its end. Whether it was a write with a name.
     pub(super) fn session_is_over(&mut self, now: Time, id: RequestId) -> bool {
         let Some(request) = self.requests.get_mut(id) else { return false };
         let is_new = !request.may_be_done();
@@ -75,7 +75,7 @@ impl Core {
         if is_new {
             self.send_again(now, id, 0);
         } else {
-            self.finish(id, Err(Error::Unknown));
+            self.finish(id, Err(Error::Code(Code::Expired)));
         }
         self.requests.wake(held);
         true

@@ -76,9 +76,9 @@ fn scan() -> ScanAsk {
     ScanAsk { deadline_ms: 500, scan }
 }
 
-fn page(next: Option<ScanBound>) -> Answer {
+fn page(next: Option<ScanBound>, damaged: u16) -> Answer {
     let keys = ["user:17", "user:4"].map(|key| Bytes::from_static(key.as_bytes())).to_vec();
-    Answer::Keys(Box::new(ScanPage { keys, next }))
+    Answer::Keys(Box::new(ScanPage { keys, next, damaged }))
 }
 
 fn object() -> ObjectId {
@@ -215,8 +215,9 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         ("cells", answer(16, Answer::Cells(Cells { cell_len: 50_048, checksums: vec![2, 3] }))),
         ("begun", answer(18, Answer::Begun(Box::new(begun)))),
         ("placed", answer(19, Answer::Just(Code::Placed))),
-        ("keys", answer(22, page(ScanBound::new(0x03_4f00_2d10)))),
-        ("last-keys", answer(23, page(None))),
+        ("keys", answer(22, page(ScanBound::new(0x03_4f00_2d10), 0))),
+        ("last-keys", answer(23, page(None, 3))),
+        ("expired", answer(13, Answer::Just(Code::Expired))),
         ("unknown", answer(13, Answer::Just(Code::Unknown))),
         ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),
         ("grant", FromServer::Window(Window { id: 6, bytes: 262_144 })),

@@ -397,7 +397,7 @@ impl Clients {
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             // A seed damages no memory; and to find the right primary is the nodes' business.
             Failure::Corrupt | Failure::WrongPrimary => false,
-            Failure::NoSession => self.named.contains_key(&call),
+            Failure::NoSession | Failure::Expired => self.named.contains_key(&call),
             _ => true,
         };
         if !allowed {
@@ -434,7 +434,7 @@ impl Clients {
         }
         let Some(named) = self.named.remove(&call) else { return };
         self.sessions.forget(process, member, &named.once);
-        if matches!(outcome, Outcome::Failed(Failure::NoSession | Failure::Unknown)) {
+        if matches!(outcome, Outcome::Failed(Failure::NoSession | Failure::Expired | Failure::Unknown)) {
             self.sessions.end(process, member, named.once.session);
         }
     }
