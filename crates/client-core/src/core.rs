@@ -98,6 +98,10 @@ impl Core {
         if request.feed(bytes).is_none() {
             return self.finish(id, Err(Error::TooLarge));
         }
+        if self.direct.has(id) {
+            self.feed_transfer(now, id);
+            return self.carry_out(now);
+        }
         let (waits, place) = (request.is_incomplete(), request.place);
         let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
         match place {

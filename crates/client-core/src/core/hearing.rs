@@ -199,7 +199,7 @@ impl Core {
         // Under its name it may be asked again what became of it.
         let asks_again = self.config.rules.asks_again_what_may_be_done(request.name.is_some());
         let may_repeat = code.may_repeat() || code == Code::Unknown && asks_again;
-        if may_repeat && request.can_restart() {
+        if may_repeat && request.can_be_asked_again() {
             let pause = self.config.pause_us << request.attempts.min(DOUBLINGS);
             return self.send_again(now, id, pause);
         }

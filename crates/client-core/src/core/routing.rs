@@ -2,7 +2,7 @@
 
 use types::Time;
 
-use native::FromClient;
+use native::{Code, FromClient};
 
 use super::{Core, scans};
 use crate::error::Error;
@@ -149,11 +149,20 @@ impl Core {
             return;
         }
         let Some(request) = self.requests.get_mut(id) else { return };
-        request.restart(self.config.rules);
-        if self.direct.has(id) {
-            // What did not come of it once is left to a node.
-            self.direct.end(id);
-            request.way = Way::Node;
+        if request.committing && !request.can_restart() {
+            request.ask_again(self.config.rules);
+        } else {
+            request.restart(self.config.rules);
+            if self.direct.has(id) {
+                // What did not come of it once is left to a node, if that can still have the value.
+                self.direct.end(id);
+                if !request.can_restart() {
+                    let is_open = request.may_be_done();
+                    let error = if is_open { Error::Unknown } else { Error::Code(Code::Unavailable) };
+                    return self.finish(id, Err(error));
+                }
+                request.way = Way::Node;
+            }
         }
         if pause_us == 0 {
             self.route(now, id);

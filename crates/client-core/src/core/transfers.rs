@@ -45,12 +45,32 @@ impl Core {
     pub(super) fn chunks_begun(&mut self, now: Time, id: RequestId, begun: BegunChunks) {
         let Some((key, deadline)) = self.key_of(id) else { return };
         let Some(request) = self.requests.get_mut(id) else { return };
-        let Op::Store { body: Body::Here(value), .. } = &request.op else { return };
-        let value = value.clone();
+        let Op::Store { body, .. } = &request.op else { return };
+        let value = match body {
+            Body::Here(value) => Some(value.clone()),
+            Body::Fed(_) => None,
+        };
         request.place = None;
         let means = Means { deadline, ..self.means(now) };
         self.direct.write(means, id, key, value, begun);
+        self.feed_transfer(now, id);
         self.carry_out(now);
+    }
+
+    /// Gives a transfer what has been fed of its value, as far as it takes that, and asks for more.
+    pub(super) fn feed_transfer(&mut self, now: Time, id: RequestId) {
+        let means = self.means(now);
+        let Some(upload) = self.requests.get_mut(id).and_then(|request| request.upload.as_mut()) else {
+            return;
+        };
+        while self.direct.wants(id)
+            && let Some(bytes) = upload.take_fed()
+        {
+            self.direct.feed(means, id, bytes);
+        }
+        if self.direct.wants(id) && upload.wants_more() {
+            self.events.push_back(Event::Wants(id));
+        }
     }
 
     /// The caller has taken bytes of a value.
@@ -90,6 +110,7 @@ impl Core {
                     }
                     self.route(now, id);
                 }
+                Command::Room(id) => self.feed_transfer(now, id),
                 // It goes through a node from here on.
                 Command::GiveWay(id) => self.send_again(now, id, 0),
             }

@@ -8,7 +8,7 @@
 //! | part | what it knows |
 //! | --- | --- |
 //! | `read` | one value that is read: which rows are asked for, and of whom |
-//! | `write` | one value that is written: its stripes, and who has acknowledged them |
+//! | `write` | one value that is written: its rows and stripes, as its bytes come, and who has acknowledged them |
 //! | `stripe` | cells and their parities |
 //! | `part` | one request to one holder |
 //! | `policy` | which requests begin so |
@@ -39,7 +39,7 @@ pub(crate) use policy::Policy;
 
 use part::{Part, What};
 use read::Read;
-use write::Write;
+use write::{Source, Write};
 
 /// Numbers of parts have this bit, so that whoever keeps them beside those of requests tells them apart.
 const PART: u64 = 1 << 63;
@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Whole(RequestId),
     /// All chunks are there, and can be committed.
     Commit(RequestId),
+    /// More bytes of its value can be coded.
+    Room(RequestId),
     /// It is to go through a node.
     GiveWay(RequestId),
 }
@@ -95,6 +97,7 @@ impl Command {
             | Self::Bring(id, _)
             | Self::Whole(id)
             | Self::Commit(id)
+            | Self::Room(id)
             | Self::GiveWay(id) => Some(*id),
             Self::Send(..) | Self::Drop(_) => None,
         }
@@ -173,6 +176,11 @@ impl Direct {
                 let is_long = bytes.len() > chunks_above;
                 is_whole && is_long && self.encode.tries(now, Some(bytes.len() as u64))
             }
+            Op::Store { mode, body: Body::Fed(len), .. } => {
+                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
+                let is_long = *len > chunks_above as u64;
+                is_whole && is_long && self.encode.tries_fed(now, *len)
+            }
             _ => false,
         };
         if tries { Way::Chunks } else { Way::Node }
@@ -199,7 +207,11 @@ impl Direct {
                     self.stats.gave_way += 1;
                     policy.fails(now);
                 }
-                Command::Send(..) | Command::Drop(_) | Command::Found(..) | Command::Bring(..) => {}
+                Command::Send(..)
+                | Command::Drop(_)
+                | Command::Found(..)
+                | Command::Bring(..)
+                | Command::Room(_) => {}
             }
             return Some(command);
         }
@@ -219,12 +231,33 @@ impl Direct {
         self.go_on(means, id);
     }
 
-    /// There is an id for a value that its request is to put into chunks.
-    pub(crate) fn write(&mut self, means: Means, id: RequestId, key: Key, value: Bytes, begun: BegunChunks) {
+    /// There is an id for a value that its request is to put into chunks; none = it is [fed](Self::feed).
+    pub(crate) fn write(
+        &mut self,
+        means: Means,
+        id: RequestId,
+        key: Key,
+        value: Option<Bytes>,
+        begun: BegunChunks,
+    ) {
         let code = self.code(begun.chunks.code);
-        let kind = Kind::Write(Write::new(begun, value, code));
+        let source = value.map_or_else(|| Source::Fed(VecDeque::new(), 0), Source::Here);
+        let kind = Kind::Write(Write::new(begun, source, code));
         self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
         self.go_on(means, id);
+    }
+
+    /// Whether more bytes of a value that is fed can be coded now.
+    pub(crate) fn wants(&self, id: RequestId) -> bool {
+        matches!(self.transfers.get(&id), Some(Transfer { kind: Kind::Write(write), .. }) if write.wants())
+    }
+
+    /// The next bytes of it.
+    pub(crate) fn feed(&mut self, means: Means, id: RequestId, bytes: Bytes) {
+        if let Some(Transfer { kind: Kind::Write(write), .. }) = self.transfers.get_mut(&id) {
+            write.feed(bytes);
+            self.go_on(means, id);
+        }
     }
 
     /// A request with a transfer whose chunks are all there: what is committed, and its checksum.
@@ -334,7 +367,7 @@ impl Direct {
                 self.carry_out_read(means, id, step);
             }
             Kind::Write(write) => {
-                let step = write.go_on(means.rules);
+                let step = write.go_on(means);
                 self.carry_out_write(means, id, step);
             }
             Kind::Committing(..) => {}
@@ -372,20 +405,24 @@ impl Direct {
             return self.give_way(id);
         }
         let key = key.clone();
+        let Kind::Write(write) = kind else { return };
+        let written = write.written();
         if step.is_whole {
             self.stats.writes += 1;
-            if let Kind::Write(write) = kind {
-                *kind = Kind::Committing(write.written(), write.checksum());
-            }
+            *kind = Kind::Committing(written, write.checksum());
             return self.commands.push_back(Command::Commit(id));
+        }
+        if step.renews {
+            let ask = Ask::Renew(written.object);
+            self.send(id, key.clone(), None, What::Farewell, ask, VecDeque::new());
         }
         for put in step.puts {
             let what = What::Put { stripe: put.ask.chunk.stripe };
             self.send(id, key.clone(), Some(put.node), what, Ask::Put(Box::new(put.ask)), put.cells);
         }
-        // A holder that is silent, or slower than a node would have been, is not waited for.
-        let left = means.deadline.since(means.now);
-        self.arm(id, means.now + left / 4);
+        if let Some(due) = step.due {
+            self.arm(id, due.max(means.now));
+        }
     }
 
     fn arm(&mut self, id: RequestId, at: Time) {
@@ -416,7 +453,9 @@ impl Direct {
                     read.reconsider(means, &mut self.hedging);
                     self.go_on(means, id);
                 }
-                Kind::Write(_) => self.give_way(id),
+                // A holder that is silent, or slower than a node would have been, is not waited for.
+                Kind::Write(write) if write.has_stalled(means.now) => self.give_way(id),
+                Kind::Write(_) => self.go_on(means, id),
                 Kind::Committing(..) => {}
             }
         }
@@ -464,6 +503,9 @@ impl Direct {
                     write.placed(stripe);
                 }
                 self.go_on(means, part.parent);
+                if self.wants(part.parent) {
+                    self.commands.push_back(Command::Room(part.parent));
+                }
             }
             _ => self.is_over(means, id),
         }

@@ -62,6 +62,7 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("put", request(19, 0, "film", Ask::Put(Box::new(put())))),
         ("commit", once(request(20, 0, "film", Ask::Commit(Box::new(commit()))))),
         ("abandon", request(21, 0, "film", Ask::Abandon(Box::new(written())))),
+        ("renew", request(23, 0, "film", Ask::Renew(object()))),
         ("scan", FromClient::Scan(22, Box::new(scan()))),
         ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
         ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
