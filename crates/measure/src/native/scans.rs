@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 
 use super::arguments::Arguments;
-use super::document::Document;
 use crate::spread::Spread;
 
 /// Keys of the cluster, of some 20 bytes.
