@@ -397,7 +397,7 @@ impl Clients {
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             // A seed damages no memory; and to find the right primary is the nodes' business.
             Failure::Corrupt | Failure::WrongPrimary => false,
-            Failure::NoSession | Failure::Expired => self.named.contains_key(&call),
+            Failure::NoSession => self.named.contains_key(&call),
             _ => true,
         };
         if !allowed {
