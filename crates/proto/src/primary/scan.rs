@@ -10,7 +10,7 @@ use types::{MAX_PAGE_KEYS, PageRange, Scan, ScanBound, ScanPage, UnixSeconds, sp
 
 use crate::rules::ScanRules;
 
-/// Most hashes of which a page looks at the items: some tens of microseconds, where each lies in another line of memory.
+/// Most hashes of which a page looks at the items: a hundred microseconds or two, where each lies in another line of memory.
 const MAX_STEPS: usize = 256;
 
 /// What has come of it.
