@@ -538,8 +538,8 @@ class Client:
         return self._simple(lib.ilocate, key, _places, False)
 
     def scan(self, prefix: Key = b"") -> Iterator[bytes]:
-        """The keys that begin with a prefix, as they come: in no order, each that is there throughout at least once. Nodes allow it with
-        ``--native-scans``."""
+        """The keys that begin with a prefix, as they come: in no order, each that is there throughout at least once. Ends with
+        ``Corrupt`` if there were items whose keys are damaged. Nodes allow it with ``--native-scans``."""
         handle, begin = c_uint64(), _key(prefix)
         check(lib.scan_open(self._handle, begin, len(begin), byref(handle)))
         key, length, code = ctypes.create_string_buffer(lib.MAX_KEY), c_size_t(), lib.OK

@@ -62,6 +62,14 @@ class Unknown(GestaltError):
     """A node or its connection was lost; a write may or may not have been done."""
 
 
+class Expired(GestaltError):
+    """The session of the write ended before its end was known; it may or may not have been done."""
+
+
+class Corrupt(GestaltError):
+    """What is there is damaged. A scan ends so when all keys have come but those that are damaged."""
+
+
 class Unavailable(GestaltError):
     """No primary could be reached in time; nothing was done."""
 

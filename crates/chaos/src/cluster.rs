@@ -106,6 +106,7 @@ impl Cluster {
             format!("--node={node}"),
             format!("--memcached={address}:{MEMCACHED_PORT}"),
             format!("--native={address}:{NATIVE_PORT}"),
+            "--native-scans".to_owned(),
             format!("--peer={address}:{PEER_PORT}"),
             format!("--http={address}:{HTTP_PORT}"),
             format!("--memory={}", options.memory),

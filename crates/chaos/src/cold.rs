@@ -11,6 +11,8 @@ use client::reply::{Parsed, Reply, parse};
 use faces::memcache::FailureCode;
 use rng::Rng;
 
+/// What their keys begin with; a number follows.
+pub const PREFIX: &str = "cold-";
 /// Bytes of each value.
 const VALUE_BYTES: usize = 4096;
 /// Connections.
@@ -27,7 +29,7 @@ const KEY_LIMIT: Duration = Duration::from_secs(30);
 pub fn load(count: usize, nodes: &[SocketAddr]) -> Result<(), String> {
     for_each(count, nodes, &|key, nodes| {
         let value = value(key);
-        let mut request = format!("set cold-{key} 0 0 {VALUE_BYTES}\r\n").into_bytes();
+        let mut request = format!("set {PREFIX}{key} 0 0 {VALUE_BYTES}\r\n").into_bytes();
         request.extend_from_slice(&value);
         request.extend_from_slice(b"\r\n");
         nodes.ask(&request, |reply| match reply {
@@ -49,7 +51,7 @@ pub fn load(count: usize, nodes: &[SocketAddr]) -> Result<(), String> {
 pub fn verify(count: usize, nodes: &[SocketAddr]) -> Result<usize, String> {
     let lost = AtomicUsize::new(0);
     for_each(count, nodes, &|key, nodes| {
-        let request = format!("get cold-{key}\r\n").into_bytes();
+        let request = format!("get {PREFIX}{key}\r\n").into_bytes();
         let expected = value(key);
         nodes.ask(&request, |reply| match reply {
             Reply::Value { value, .. } if value == expected => Some(Ok(())),

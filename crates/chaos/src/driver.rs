@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use history::recorder::{Mix, Recorder, Workload};
+use history::recorder::{Lasting, Mix, Recorder, Scans, Workload};
 use types::{ClusterMap, NodeId, Profile};
 
 use crate::cluster::Cluster;
@@ -85,6 +85,7 @@ pub struct Run {
     epoch: Instant,
     cluster: Cluster,
     recorder: Recorder,
+    scans: Scans,
     tenancy: Tenancy,
     watch: Watch,
     fillers: BTreeMap<usize, Filler>,
@@ -116,6 +117,9 @@ impl Run {
         cluster.in_hub(move || cold::load(cold, &nodes))?;
         let nodes = cluster.memcached();
         let recorder = cluster.in_hub(move || Recorder::start(&workload, &nodes));
+        let (native, timeout) = (cluster.native(), 6 * options.lease);
+        let lasting = Lasting { prefix: cold::PREFIX.to_owned(), count: cold };
+        let scans = cluster.in_hub(move || Scans::start(&native, timeout, lasting));
         let watch = Watch::start(&cluster, epoch);
         let report = Report { seed: options.seed, dir: dir.display().to_string(), ..Report::default() };
         Ok(Self {
@@ -123,6 +127,7 @@ impl Run {
             epoch,
             cluster,
             recorder,
+            scans,
             tenancy,
             watch,
             fillers: BTreeMap::new(),
@@ -414,6 +419,7 @@ impl Run {
             Ok(seen) => verdict::on_history(&mut self.report, &seen, &self.options, dir),
             Err(why) => self.report.failures.push(why),
         }
+        verdict::on_scans(&mut self.report, self.scans.finish(), &self.options);
         for told in self.tenancy.finish(&self.cluster, &mut self.report.failures) {
             verdict::on_namespace(&mut self.report, &told, &self.options, dir);
         }

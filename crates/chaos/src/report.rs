@@ -58,6 +58,10 @@ pub struct Report {
     pub lives: Vec<Life>,
     /// Where logs and the history are.
     pub dir: String,
+    /// Scans of the cold keys that came to their end.
+    pub scans: u64,
+    /// Those that did not, for want of an answer.
+    pub scans_broken_off: u64,
     /// What is wrong. Empty: nothing.
     pub failures: Vec<String>,
 }
@@ -104,6 +108,7 @@ impl fmt::Display for Report {
             "end: redundancy back after {settled}, {} keys and {} cold values read, {} lost",
             self.keys_read, self.cold_read, self.cold_lost
         )?;
+        writeln!(f, "scans: {} whole, {} broken off", self.scans, self.scans_broken_off)?;
         self.write_lives(f)?;
         if !self.caps.is_empty() {
             writeln!(f, "caps: {}; {} restarts for want of memory", self.caps, self.starved)?;

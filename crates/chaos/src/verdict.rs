@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use history::linearizability::{Failure, History, check};
-use history::recorder::Seen;
+use history::recorder::{Scanned, Seen};
 
 use crate::cluster::Cluster;
 use crate::leaks::{complaint, lives};
@@ -42,6 +42,13 @@ pub fn on_history(report: &mut Report, seen: &Seen, options: &Options, dir: &Pat
     }
     on_order(report, "", &seen.history);
     keep(report, &seen.history, options, &dir.join(HISTORY));
+}
+
+/// Which of the keys that were there throughout came, whenever somebody asked which keys there are.
+pub fn on_scans(report: &mut Report, scanned: Scanned, options: &Options) {
+    (report.scans, report.scans_broken_off) = (scanned.whole, scanned.broken_off);
+    // What is lost is not told by the others.
+    report.failures.extend(scanned.wrong.filter(|_| !options.beyond));
 }
 
 /// What clients of another namespace saw.

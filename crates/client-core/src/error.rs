@@ -6,7 +6,7 @@ use thiserror::Error;
 /// See the module. What comes of a write that failed is said by [`Error::is_harmless`].
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Error {
-    /// The server has said so.
+    /// The server has said so. `Code::Expired` is said of a write that may have been done, and of which nobody will know any more.
     #[error("the server says: {0:?}")]
     Code(Code),
     /// Nothing was done: no node could be reached in time.
@@ -49,7 +49,7 @@ impl Error {
     #[must_use]
     pub fn is_harmless(self) -> bool {
         match self {
-            Self::Code(Code::Unknown | Code::Cancelled | Code::Lost) => false,
+            Self::Code(Code::Unknown | Code::Expired | Code::Cancelled | Code::Lost) => false,
             Self::Code(_) => true,
             Self::Unreachable | Self::NoNamespace | Self::Full | Self::BadKey | Self::TooLarge => true,
             Self::TimedOut

@@ -7,7 +7,13 @@
 //!
 //! | part | what it knows |
 //! | --- | --- |
-//! | `core` | all of them; routes what happens to who is concerned |
+//! | `core` | all of them: commands of the caller, and what happens to connections |
+//! | `core/hearing` | what servers say, and whom it concerns |
+//! | `core/routing` | which node a request goes to, what goes out next, what is sent again |
+//! | `core/naming` | writes get their names; what happens when a session is refused, or is over |
+//! | `core/transfers`, `core/scans` | what of `direct` and of pages has to do with connections |
+//! | `requests` | those that have not ended, and which of them wait for a time or for a node |
+//! | `links` | all connections, and what is to be done with them |
 //! | `connection` | one connection: hello, credits, frames out and in |
 //! | `request` | one request: what it asks, how far it is, what may be done when it fails |
 //! | `direct` | values in chunks that are read and written at their holders, and coded here |
@@ -25,9 +31,11 @@ mod core;
 mod direct;
 mod error;
 mod event;
+mod links;
 mod nodes;
 mod operation;
 mod request;
+mod requests;
 mod rules;
 mod sessions;
 mod walk;

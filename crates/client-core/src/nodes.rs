@@ -5,15 +5,17 @@ use std::net::SocketAddr;
 
 use crate::sessions::RoleId;
 use native::RouteMap;
-use types::{KeyBuffer, NamespaceId, NodeId, Slot, Time, qualify};
+use types::{KeyBuffer, Name, NamespaceId, NodeId, Slot, Time, qualify};
 
 /// Most times that a pause doubles.
 const DOUBLINGS: u32 = 6;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Nodes {
     seeds: Vec<SocketAddr>,
+    /// Whose keys it is about.
+    namespace: Name,
     map: Option<RouteMap>,
     /// Addresses that have failed: how often in a row, and until when they are left alone.
     failed: BTreeMap<SocketAddr, (u32, Time)>,
@@ -22,12 +24,17 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) fn new(seeds: Vec<SocketAddr>) -> Self {
-        Self { seeds, ..Self::default() }
+    pub(crate) fn new(seeds: Vec<SocketAddr>, namespace: Name) -> Self {
+        Self { seeds, namespace, map: None, failed: BTreeMap::new(), turn: 0 }
     }
 
     pub(crate) fn map(&self) -> Option<&RouteMap> {
         self.map.as_ref()
+    }
+
+    /// The number of the namespace, once there is a map that has it.
+    pub(crate) fn namespace(&self) -> Option<NamespaceId> {
+        self.map.as_ref()?.namespace_named(self.namespace.as_str())
     }
 
     /// Another map has come; one that is older than what is known changes nothing. Whether it is another.

@@ -127,6 +127,14 @@ impl Op {
         )
     }
 
+    /// Whether it can be asked of this key, or of none.
+    pub(crate) fn may_be_about(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Scan(scan) => scan.is_possible(),
+            _ => (1..=MAX_KEY_BYTES).contains(&key.len()),
+        }
+    }
+
     /// Whether it asks for a value, and for nothing else.
     pub(crate) fn is_plain_read(&self) -> bool {
         matches!(self, Self::Get { touch: None, .. })

@@ -202,7 +202,7 @@ impl Request {
             return self.restartable();
         }
         // It is done once, however often it comes.
-        if rules.asks_again_what_may_be_done(self.name.is_some()) && self.can_restart() {
+        if rules.asks_again_what_may_be_done(self.name.is_some()) && self.can_be_asked_again() {
             return Fate::Again;
         }
         if self.way == Way::Chunks {
@@ -226,6 +226,11 @@ impl Request {
         self.restartable() == Fate::Again
     }
 
+    /// The same, or that its value, which is gone, lies in chunks that wait to be committed.
+    pub(crate) fn can_be_asked_again(&self) -> bool {
+        self.committing || self.can_restart()
+    }
+
     /// Whether it may have been done although nobody has said so.
     pub(crate) fn may_be_done(&self) -> bool {
         self.name.is_some_and(|name| name.once.again)
@@ -236,8 +241,8 @@ impl Request {
         self.may_be_done() || matches!(self.op, Op::Session)
     }
 
-    /// It is sent again from its beginning.
-    pub(crate) fn restart(&mut self, rules: Rules) {
+    /// What it asks now is asked again.
+    pub(crate) fn ask_again(&mut self, rules: Rules) {
         if let Some(name) = &mut self.name {
             // To ask where chunks would go does nothing.
             let is_harmless = self.way == Way::Chunks && !self.committing;
@@ -245,8 +250,13 @@ impl Request {
             name.once.again |= rules.says_that_it_comes_again(was_sent);
         }
         self.place = None;
-        self.committing = false;
         self.attempts += 1;
+    }
+
+    /// It is sent again from its beginning.
+    pub(crate) fn restart(&mut self, rules: Rules) {
+        self.ask_again(rules);
+        self.committing = false;
         match (&self.op, &mut self.upload) {
             (Op::Store { body: body @ Body::Here(_), .. }, upload) => *upload = Upload::of(body),
             // Nothing of it has been sent, or it would not be sent again.
@@ -322,7 +332,15 @@ impl Upload {
         Self { queue, queued, unfed: 0, left: len, len, window: u64::MAX, end: None }
     }
 
-    /// Whether bytes of it have been put into frames.
+    /// The next bytes that have been fed, which go another way than in frames of this request.
+    pub(crate) fn take_fed(&mut self) -> Option<Bytes> {
+        let bytes = self.queue.pop_front()?;
+        self.queued -= bytes.len();
+        self.left -= bytes.len() as u64;
+        Some(bytes)
+    }
+
+    /// Whether bytes of it have been put into frames, or gone elsewhere.
     fn has_begun(&self) -> bool {
         self.left < self.len
     }

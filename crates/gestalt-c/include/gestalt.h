@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. It changes whenever a function or a struct does; compare it with gestalt_abi(). */
-#define GESTALT_ABI 1
+#define GESTALT_ABI 2
 
 /* Answers. */
 #define GESTALT_OK 0
@@ -65,6 +65,7 @@ extern "C" {
 #define GESTALT_SYSTEM -26        /* the system refused a thread or a file descriptor */
 #define GESTALT_INTERNAL -27      /* a fault of the library */
 #define GESTALT_SCANS_OFF -28     /* the nodes do not say which keys there are */
+#define GESTALT_EXPIRED -29       /* the session of a write ended before its end was known: it may or may not have been done */
 
 typedef uint64_t gestalt_client;
 typedef uint64_t gestalt_request;
@@ -289,6 +290,7 @@ int gestalt_scan_open(gestalt_client client, const void *prefix, size_t prefix_l
 /*
  * Waits for the next key and puts it into your buffer of at least GESTALT_MAX_KEY bytes. MISS when there are no more; PENDING when
  * `timeout_ms` has passed first (below 0 = never): then it comes with the next call. After any other failure there are no more.
+ * CORRUPT when all keys have come that can be read, and there were items whose keys are damaged.
  */
 int gestalt_scan_next(gestalt_scan scan, void *key, size_t capacity, size_t *key_len, int64_t timeout_ms);
 

@@ -93,6 +93,7 @@ statuses! {
     System = -26, harmless, "the system refused a thread or a file descriptor";
     Internal = -27, maybe, "a fault of the library";
     ScansOff = -28, harmless, "the nodes do not say which keys there are: --native-scans";
+    Expired = -29, maybe, "the session of the write is over; the write may or may not have been done";
 }
 
 impl From<Error> for Status {
@@ -148,6 +149,7 @@ impl From<Code> for Status {
             Code::Cancelled => Self::Cancelled,
             Code::Late => Self::Late,
             Code::ScansOff => Self::ScansOff,
+            Code::Expired => Self::Expired,
         }
     }
 }

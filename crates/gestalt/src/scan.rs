@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use client_core::{Done, Error, Op, Operation, ScanOp, Step, Walk};
 use futures_core::Stream;
+use native::Code;
 use tokio::sync::mpsc;
 use types::{MAX_PAGE_KEYS, ScanPage};
 
@@ -58,6 +59,7 @@ pub struct Scanner {
     scan: Scan,
     walk: Walk,
     keys: VecDeque<Bytes>,
+    damaged: u64,
     /// As many may be in it as are asked for at once.
     come: mpsc::UnboundedReceiver<Come>,
     sender: mpsc::UnboundedSender<Come>,
@@ -91,15 +93,32 @@ impl Scanner {
         let timeout_us = micros(timeout);
         let (sender, come) = mpsc::unbounded_channel();
         let walk = Walk::new(scan.at_once);
-        Self { shell, timeout_us, scan, walk, keys: VecDeque::new(), come, sender, has_failed: false }
+        Self {
+            shell,
+            timeout_us,
+            scan,
+            walk,
+            keys: VecDeque::new(),
+            damaged: 0,
+            come,
+            sender,
+            has_failed: false,
+        }
     }
 
     /// The next key; none at the end.
     ///
     /// # Errors
     /// As any read, if a page has not come by its deadline; `Code(ScansOff)` where nodes do not allow scans. Nothing more comes then.
+    /// `Code(Corrupt)` at the end, once all keys have come, if there were [damaged](Self::damaged) ones.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         poll_fn(|cx| self.poll_key(cx)).await
+    }
+
+    /// How many items of the cluster were met so far that are damaged, so that nobody can say what their keys are, or whose.
+    #[must_use]
+    pub fn damaged(&self) -> u64 {
+        self.damaged
     }
 
     /// All of them.
@@ -119,8 +138,14 @@ impl Scanner {
             if let Some(key) = self.keys.pop_front() {
                 return Poll::Ready(Ok(Some(key)));
             }
-            if self.has_failed || self.walk.is_over() {
+            if self.has_failed {
                 return Poll::Ready(Ok(None));
+            }
+            if self.walk.is_over() {
+                // Whoever believes to have all keys is told that he may not.
+                self.has_failed = true;
+                let is_whole = self.damaged == 0;
+                return Poll::Ready(if is_whole { Ok(None) } else { Err(Error::Code(Code::Corrupt)) });
             }
             let come = match self.ask() {
                 Ok(()) => ready!(self.come.poll_recv(cx)),
@@ -129,6 +154,7 @@ impl Scanner {
             match come {
                 Some((role, Ok((page, roles)))) => {
                     self.walk.come(role, page.next, roles);
+                    self.damaged += u64::from(page.damaged);
                     self.keys.extend(page.keys);
                 }
                 Some((_, Err(error))) => {

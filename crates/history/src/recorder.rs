@@ -11,6 +11,7 @@ mod manner;
 mod mix;
 mod native;
 mod pattern;
+mod scans;
 mod socket;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ pub use self::flush::Flusher;
 use self::flush::Flushes;
 pub use self::mix::{Mix, Workload};
 use self::native::Native;
+pub use self::scans::{Lasting, Scanned, Scans};
 
 /// Running clients.
 pub struct Recorder {

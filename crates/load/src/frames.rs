@@ -257,7 +257,7 @@ impl Frames {
     fn end_write(&mut self, writing: &Writing, code: Code) -> Answer<'static> {
         if let Some(name) = &writing.name {
             self.names.end(name);
-            if code == Code::NoSession {
+            if matches!(code, Code::NoSession | Code::Expired) {
                 self.names.forget(name);
             }
         }
@@ -342,7 +342,7 @@ fn refused(code: Code) -> Answer<'static> {
         Code::Busy => known(FailureCode::Busy),
         Code::Unavailable => known(FailureCode::Unavailable),
         Code::Lost => known(FailureCode::Lost),
-        Code::Unknown => known(FailureCode::Unknown),
+        Code::Unknown | Code::Expired => known(FailureCode::Unknown),
         Code::Corrupt => known(FailureCode::Corrupt),
         Code::NoNamespace => known(FailureCode::NoNamespace),
         Code::Late => b"late: the deadline had passed before it was begun",

@@ -120,6 +120,8 @@ codes! {
     Moved = 77, final;
     /// Nothing was done: this node does not say which keys there are.
     ScansOff = 78, final;
+    /// The session of the write is over: nobody knows any more whether it was done.
+    Expired = 79, final;
 }
 
 /// What is known of an item that has a value.

@@ -433,7 +433,7 @@ fn take_view(fields: &mut Fields) -> Result<ViewVersion, Malformed> {
     if view <= ViewVersion::MAX { Ok(view) } else { Err(Malformed::Field("the view")) }
 }
 
-fn put_object(object: &ObjectId, out: &mut Vec<u8>) {
+pub(crate) fn put_object(object: &ObjectId, out: &mut Vec<u8>) {
     out.put_u32(object.namespace.0);
     put_member(object.owner, out);
     out.put_u32(object.term.0);
@@ -441,7 +441,7 @@ fn put_object(object: &ObjectId, out: &mut Vec<u8>) {
     out.put_u64(object.salt);
 }
 
-fn take_object(fields: &mut Fields) -> Result<ObjectId, Malformed> {
+pub(crate) fn take_object(fields: &mut Fields) -> Result<ObjectId, Malformed> {
     let namespace = NamespaceId(fields.u32()?);
     if namespace > NamespaceId::MAX {
         return Err(Malformed::Field("the namespace"));

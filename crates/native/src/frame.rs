@@ -83,6 +83,8 @@ kinds! {
     Abandon = 29,
     /// Keys of a data role are wanted.
     Scan = 30,
+    /// Bytes of a value that is being put into chunks are still coming.
+    Renew = 31,
     /// Bytes of a value.
     Piece = 32,
     /// So many more bytes of a value may be sent.

@@ -125,7 +125,8 @@ impl FromClient {
             | Kind::Begin
             | Kind::Put
             | Kind::Commit
-            | Kind::Abandon => {
+            | Kind::Abandon
+            | Kind::Renew => {
                 Request::take(&header, body).map(|request| Self::Request(header.id, Box::new(request)))
             }
             Kind::Scan => plain(&header)
@@ -212,6 +213,7 @@ impl FromServer {
             | Kind::Put
             | Kind::Commit
             | Kind::Abandon
+            | Kind::Renew
             | Kind::Scan
             | Kind::Cancel => Err(Malformed::Kind(header.kind as u8)),
         }

@@ -56,6 +56,7 @@ impl Ask {
                 store: commit.store().operation(now),
             }))),
             Self::Abandon(written) => Op::Object(ObjectOp::Abandon(Box::new(written.descriptor(0)))),
+            Self::Renew(object) => Op::Object(ObjectOp::Renew(*object)),
             Self::Fetch(_) | Self::Put(_) => return None,
         })
     }

@@ -34,6 +34,7 @@ fn code_of_failure(failure: Failure) -> Code {
         Failure::Busy | Failure::NotOpen | Failure::Replaced => Code::Busy,
         Failure::Unavailable | Failure::WrongPrimary => Code::Unavailable,
         Failure::NoSession => Code::NoSession,
+        Failure::Expired => Code::Expired,
         Failure::Lost => Code::Lost,
         Failure::NoNamespace => Code::NoNamespace,
         Failure::Unknown => Code::Unknown,

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use types::op::{Direction, Key, StoreMode};
-use types::{ClientSession, MAX_OBJECT_BYTES, NamespaceId, Once};
+use types::{ClientSession, MAX_OBJECT_BYTES, NamespaceId, ObjectId, Once};
 
-use crate::chunks::{BeginAsk, CommitAsk, FetchAsk, PutAsk, UnpinAsk, Written};
+use crate::chunks::{BeginAsk, CommitAsk, FetchAsk, PutAsk, UnpinAsk, Written, put_object, take_object};
 use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Header, Kind, MAX_DEADLINE_MS, MAX_PIECE_BYTES, put_frame};
 
@@ -65,6 +65,8 @@ pub enum Ask {
     Commit(Box<CommitAsk>),
     /// Nothing comes of it.
     Abandon(Box<Written>),
+    /// Its bytes are still coming: its id is to stay open.
+    Renew(ObjectId),
 }
 
 /// A read.
@@ -240,6 +242,7 @@ impl Ask {
             Self::Put(_) => (Kind::Put, 0),
             Self::Commit(commit) => (Kind::Commit, flag(commit.compare.is_some(), COMPARE)),
             Self::Abandon(_) => (Kind::Abandon, 0),
+            Self::Renew(_) => (Kind::Renew, 0),
         }
     }
 
@@ -264,6 +267,7 @@ impl Ask {
             Self::Put(put) => put.put(out),
             Self::Commit(commit) => commit.put(out),
             Self::Abandon(written) => written.put(out),
+            Self::Renew(object) => put_object(object, out),
         }
     }
 
@@ -293,6 +297,7 @@ impl Ask {
                 .and_then(|()| CommitAsk::take(flags & COMPARE != 0, fields))
                 .map(|it| Self::Commit(it.into())),
             Kind::Abandon => only(0).and_then(|()| Written::take(fields)).map(|it| Self::Abandon(it.into())),
+            Kind::Renew => only(0).and_then(|()| take_object(fields)).map(Self::Renew),
             other => Err(Malformed::Kind(other as u8)),
         }
     }

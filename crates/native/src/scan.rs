@@ -7,7 +7,7 @@ use crate::fields::{Fields, Malformed, Put};
 use crate::frame::{Kind, MAX_BODY_BYTES, MAX_DEADLINE_MS, put_frame};
 
 /// The longest page fits into a frame.
-const _: () = assert!(1 + 8 + 2 + types::MAX_PAGE_KEYS * (1 + types::MAX_KEY_BYTES) <= MAX_BODY_BYTES);
+const _: () = assert!(1 + 8 + 2 + 2 + types::MAX_PAGE_KEYS * (1 + types::MAX_KEY_BYTES) <= MAX_BODY_BYTES);
 
 /// The next keys of a data role are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +59,7 @@ impl ScanAsk {
 
 pub(crate) fn put_page(page: &ScanPage, out: &mut Vec<u8>) {
     out.put_u64(page.next.map_or(ScanBound::END, ScanBound::number));
+    out.put_u16(page.damaged);
     // There are at most `MAX_PAGE_KEYS`, of at most 250 bytes.
     out.put_u16(page.keys.len() as u16);
     for key in &page.keys {
@@ -72,11 +73,12 @@ pub(crate) fn take_page(fields: &mut Fields) -> Result<ScanPage, Malformed> {
         ScanBound::END => None,
         number => Some(ScanBound::new(number).ok_or(Malformed::Field("the bound"))?),
     };
+    let damaged = fields.u16()?;
     let count = usize::from(fields.u16()?);
     let keys = fields.list(count, |fields| {
         let len = usize::from(fields.u8()?);
         fields.bytes(len)
     })?;
-    let page = ScanPage { keys, next };
+    let page = ScanPage { keys, next, damaged };
     if page.is_possible() { Ok(page) } else { Err(Malformed::Field("a page of keys")) }
 }

@@ -19,6 +19,7 @@ mod primary;
 mod queue;
 mod roles;
 mod rules;
+mod secret;
 mod size;
 mod timers;
 
@@ -44,3 +45,4 @@ pub use objects::{
 pub use parity::ScrubFinding;
 pub use primary::LostKey;
 pub use rules::{Bug, Rules};
+pub use secret::Secret;

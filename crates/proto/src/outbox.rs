@@ -15,7 +15,7 @@ use crate::objects::names::{Errand, StreamId};
 use crate::pace::Pace;
 use crate::primary::Pending;
 use crate::queue::Queue;
-use crate::{Limits, Now, Rules, Timing};
+use crate::{Limits, Now, Rules, Secret, Timing};
 
 /// Who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,6 +118,7 @@ pub(crate) struct Context<'a> {
     pub timing: &'a Timing,
     pub limits: &'a Limits,
     pub rules: Rules,
+    pub secret: &'a Secret,
     /// The pools and namespaces.
     pub catalog: &'a Catalog,
     /// How often they have changed, with the first time.

@@ -54,6 +54,12 @@ impl Sessions {
         self.all.is_empty()
     }
 
+    /// Whether there is this one.
+    #[must_use]
+    pub fn has(&self, session: ClientSession) -> bool {
+        self.place_of(session).is_ok()
+    }
+
     /// How many results are kept.
     #[must_use]
     pub fn result_count(&self) -> usize {

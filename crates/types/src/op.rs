@@ -547,6 +547,8 @@ pub enum Failure {
     Replaced,
     /// The session that a write names is not there (any more); the write was not done.
     NoSession,
+    /// The same of a write that may have come before: nobody knows any more whether it was done.
+    Expired,
 }
 
 impl ItemView {

@@ -79,6 +79,8 @@ pub struct ScanPage {
     pub keys: Vec<Bytes>,
     /// From where on it goes on; none = that was all of this data role.
     pub next: Option<ScanBound>,
+    /// So many items lie there that are damaged, so that nobody can say whose they are.
+    pub damaged: u16,
 }
 
 impl ScanPage {

@@ -2,7 +2,8 @@
 
 use crate::op::{Failure, ItemView, Outcome};
 
-/// A client's standing at one data role: the number of the record that began it, so none is ever used again.
+/// A client's standing at one data role. Whoever knows the number can write under its names, so it is one that nobody can guess: 64
+/// bits, pseudorandom. That two of a role have the same is left to chance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientSession(pub u64);
 
@@ -38,6 +39,9 @@ impl Once {
     /// What is said of the write in all, if this came of it now: what comes again may have been done when it came before.
     #[must_use]
     pub fn in_all(&self, now: Outcome) -> Outcome {
+        if now == Outcome::Failed(Failure::NoSession) && self.again {
+            return Outcome::Failed(Failure::Expired);
+        }
         let done_nothing = matches!(
             now,
             Outcome::Failed(
@@ -46,7 +50,6 @@ impl Once {
                     | Failure::Unavailable
                     | Failure::Lost
                     | Failure::NoNamespace
-                    | Failure::NoSession
             )
         );
         if done_nothing && self.again { Outcome::Failed(Failure::Unknown) } else { now }

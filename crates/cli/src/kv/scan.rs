@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use client::ClientError;
-use gestalt::Bytes;
+use client::{ClientError, FailureCode};
+use gestalt::{Bytes, Code, Error};
 
 use super::way::Way;
 use crate::output::Format;
@@ -16,12 +16,25 @@ pub(super) async fn run(way: &Way, prefix: &str, format: Format) -> Result<(), C
     let mut keys = way.scan(prefix.as_bytes()).ok_or_else(|| ClientError::Request(NO_NATIVE.to_owned()))?;
     let mut print = Print { format, out: io::stdout().lock(), count: 0 };
     loop {
-        let key = keys.next().await.map_err(|error| way.scan_failed(error))?;
+        let key = match keys.next().await {
+            // All that can be read have come.
+            Err(Error::Code(Code::Corrupt)) => {
+                return print.next(None).map_or(Ok(()), |()| Err(damaged(keys.damaged())));
+            }
+            next => next.map_err(|error| way.scan_failed(error))?,
+        };
         // A reader that has gone away wants no more.
         if print.next(key.as_ref()).is_err() || key.is_none() {
             return Ok(());
         }
     }
+}
+
+fn damaged(count: u64) -> ClientError {
+    let words = format!(
+        "{count} items are damaged: their keys are not among these, and nobody can say which they are"
+    );
+    ClientError::Server { code: Some(FailureCode::Corrupt), words }
 }
 
 /// Lines, or one list of strings: it may be longer than memory.

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use native::{Code, RouteMap};
-use types::{MAX_KEY_BYTES, NamespaceId, ScanPage, Time};
+use native::Code;
+use types::{NamespaceId, ScanPage, Time};
 
 use super::Core;
 use crate::connection::Connection;
@@ -16,27 +16,18 @@ use crate::request::{Place, Request};
 impl Core {
     /// A page has come. How many data roles there are the map says, by which the page was asked for.
     pub(super) fn keys_come(&mut self, id: RequestId, page: Box<ScanPage>) {
-        let namespace = self.nodes.map().and_then(|map: &RouteMap| self.namespace(map));
-        let roles = namespace.and_then(|namespace| self.nodes.roles(namespace));
+        let roles = self.nodes.namespace().and_then(|namespace| self.nodes.roles(namespace));
         self.finish(id, roles.map(|roles| Done::Keys(page, roles)).ok_or(Error::NoNamespace));
     }
 
     /// A request has to be sent again. Whether it is a page, and nobody does that.
     pub(super) fn passes_over(&mut self, id: RequestId) -> bool {
-        let is_page = self.requests.get(&id).is_some_and(|request| matches!(request.op, Op::Scan(_)));
+        let is_page = self.requests.get(id).is_some_and(|request| matches!(request.op, Op::Scan(_)));
         let passes_over = is_page && !self.config.rules.scans_go_on_from_their_cursor();
         if passes_over {
             self.keys_come(id, Box::default());
         }
         passes_over
-    }
-}
-
-/// Whether this can be asked of this key, or of none.
-pub(super) fn has_right_key(key: &[u8], op: &Op) -> bool {
-    match op {
-        Op::Scan(scan) => scan.is_possible(),
-        _ => (1..=MAX_KEY_BYTES).contains(&key.len()),
     }
 }
 

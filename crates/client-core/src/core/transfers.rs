@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use native::{BegunChunks, FoundChunks, FromClient};
-use types::op::{Key, StoreMode};
+use types::op::Key;
 use types::{NodeId, Time};
 
 use super::Core;
@@ -10,7 +10,7 @@ use crate::direct::{Command, Means, Stats};
 use crate::error::Error;
 use crate::event::{Done, Event, RequestId};
 use crate::operation::{Body, Op};
-use crate::request::{Found, Place, Way};
+use crate::request::{Found, Place};
 
 impl Core {
     /// What this client has done by itself.
@@ -19,35 +19,21 @@ impl Core {
         self.direct.stats()
     }
 
-    /// Which way a request goes first.
-    pub(super) fn way_of(&self, now: Time, op: &Op) -> Way {
-        let tries = match op {
-            Op::Get { touch: None, .. } => self.decode.tries(now, None),
-            Op::Store { mode, body: Body::Here(bytes), .. } => {
-                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
-                let is_long = bytes.len() > self.config.chunks_above;
-                is_whole && is_long && self.encode.tries(now, Some(bytes.len() as u64))
-            }
-            _ => false,
-        };
-        if tries { Way::Chunks } else { Way::Node }
-    }
-
     pub(super) fn means(&self, now: Time) -> Means {
         let window = u64::from(self.config.window);
         Means { now, deadline: Time::NEVER, window, hedge_us: self.config.hedge_us, rules: self.config.rules }
     }
 
     fn key_of(&self, id: RequestId) -> Option<(Key, Time)> {
-        let request = self.requests.get(&id)?;
-        let namespace = self.namespace(self.nodes.map()?)?;
+        let request = self.requests.get(id)?;
+        let namespace = self.nodes.namespace()?;
         Some((Key::of(namespace, request.key.clone()).ok()?, request.deadline))
     }
 
     /// A value lies in chunks, which are to be read here.
     pub(super) fn chunks_found(&mut self, now: Time, id: RequestId, found: FoundChunks) {
         let Some((key, deadline)) = self.key_of(id) else { return };
-        if let Some(request) = self.requests.get_mut(&id) {
+        if let Some(request) = self.requests.get_mut(id) {
             request.place = None;
         }
         let means = Means { deadline, ..self.means(now) };
@@ -58,18 +44,38 @@ impl Core {
     /// A value may be put into chunks.
     pub(super) fn chunks_begun(&mut self, now: Time, id: RequestId, begun: BegunChunks) {
         let Some((key, deadline)) = self.key_of(id) else { return };
-        let Some(request) = self.requests.get_mut(&id) else { return };
-        let Op::Store { body: Body::Here(value), .. } = &request.op else { return };
-        let value = value.clone();
+        let Some(request) = self.requests.get_mut(id) else { return };
+        let Op::Store { body, .. } = &request.op else { return };
+        let value = match body {
+            Body::Here(value) => Some(value.clone()),
+            Body::Fed(_) => None,
+        };
         request.place = None;
         let means = Means { deadline, ..self.means(now) };
         self.direct.write(means, id, key, value, begun);
+        self.feed_transfer(now, id);
         self.carry_out(now);
+    }
+
+    /// Gives a transfer what has been fed of its value, as far as it takes that, and asks for more.
+    pub(super) fn feed_transfer(&mut self, now: Time, id: RequestId) {
+        let means = self.means(now);
+        let Some(upload) = self.requests.get_mut(id).and_then(|request| request.upload.as_mut()) else {
+            return;
+        };
+        while self.direct.wants(id)
+            && let Some(bytes) = upload.take_fed()
+        {
+            self.direct.feed(means, id, bytes);
+        }
+        if self.direct.wants(id) && upload.wants_more() {
+            self.events.push_back(Event::Wants(id));
+        }
     }
 
     /// The caller has taken bytes of a value.
     pub(super) fn taken_of_transfer(&mut self, id: RequestId) {
-        let Some(reading) = self.requests.get(&id).and_then(|request| request.reading) else { return };
+        let Some(reading) = self.requests.get(id).and_then(|request| request.reading) else { return };
         if self.direct.is_under_way(id) {
             let now = self.seen;
             self.direct.taken(self.means(now), id, reading.untaken());
@@ -79,21 +85,17 @@ impl Core {
 
     /// Does what transfers want done.
     pub(super) fn carry_out(&mut self, now: Time) {
-        while let Some(command) = self.direct.poll() {
-            // What a transfer has wanted that is over by now is not done: its request may be on its way to a node.
-            if command.of_transfer().is_some_and(|id| !self.direct.has(id)) {
-                continue;
-            }
+        while let Some(command) = self.direct.poll(now) {
             match command {
                 Command::Send(part, to) => self.send_part(now, part, to),
                 Command::Drop(Place { conn, sent }) => {
                     if let Some((wire, _)) = sent {
-                        self.say(conn, &FromClient::Cancel(wire));
+                        self.links.say(conn, &FromClient::Cancel(wire));
                     }
                 }
                 Command::Found(id, meta, (start, len)) => {
                     let rules = self.config.rules;
-                    let Some(request) = self.requests.get_mut(&id) else { continue };
+                    let Some(request) = self.requests.get_mut(id) else { continue };
                     match request.found(rules, &meta, start, len) {
                         Found::First => self.events.push_back(Event::Head(id, meta, len)),
                         Found::Same => {}
@@ -101,36 +103,25 @@ impl Core {
                     }
                 }
                 Command::Bring(id, bytes) => self.bring_of_transfer(id, bytes),
-                Command::Whole(id) => {
-                    self.decode.goes_well();
-                    self.finish(id, Ok(Done::Value));
-                }
+                Command::Whole(id) => self.finish(id, Ok(Done::Value)),
                 Command::Commit(id) => {
-                    self.encode.goes_well();
-                    if let Some(request) = self.requests.get_mut(&id) {
+                    if let Some(request) = self.requests.get_mut(id) {
                         request.committing = true;
                     }
                     self.route(now, id);
                 }
-                Command::GiveWay(id) => self.give_way(now, id),
+                Command::Room(id) => self.feed_transfer(now, id),
+                // It goes through a node from here on.
+                Command::GiveWay(id) => self.send_again(now, id, 0),
             }
         }
     }
 
     fn bring_of_transfer(&mut self, id: RequestId, bytes: Bytes) {
-        let reading = self.requests.get_mut(&id).and_then(|request| request.reading.as_mut());
+        let reading = self.requests.get_mut(id).and_then(|request| request.reading.as_mut());
         if reading.is_some_and(|reading| reading.add(bytes.len() as u64)) {
             self.events.push_back(Event::Data(id, bytes));
         }
-    }
-
-    /// A request goes through a node from here on.
-    fn give_way(&mut self, now: Time, id: RequestId) {
-        let Some(request) = self.requests.get(&id) else { return };
-        self.direct.note_gave_way();
-        let policy = if request.op.only_reads() { &mut self.decode } else { &mut self.encode };
-        policy.fails(now);
-        self.send_again(now, id, 0);
     }
 
     /// A part goes to a node, or to where its key is.
@@ -144,9 +135,9 @@ impl Core {
             (None, None) => None,
         };
         let Some(address) = address else { return self.direct.fails(self.means(now), part) };
-        let conn = self.connection_to(now, address);
+        let conn = self.links.to(now, self.config.rules, address);
         self.direct.wait_at(part, conn);
-        if let Some(connection) = self.connections.get_mut(&conn) {
+        if let Some(connection) = self.links.get_mut(conn) {
             connection.waiting.push_back(part);
         }
         self.pump(now, conn);

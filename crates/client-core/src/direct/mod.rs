@@ -8,7 +8,7 @@
 //! | part | what it knows |
 //! | --- | --- |
 //! | `read` | one value that is read: which rows are asked for, and of whom |
-//! | `write` | one value that is written: its stripes, and who has acknowledged them |
+//! | `write` | one value that is written: its rows and stripes, as its bytes come, and who has acknowledged them |
 //! | `stripe` | cells and their parities |
 //! | `part` | one request to one holder |
 //! | `policy` | which requests begin so |
@@ -25,12 +25,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use codec::Code;
 use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, Meta, UnpinAsk, Written};
-use types::op::Key;
+use types::op::{Key, StoreMode};
 use types::{Hedging, NodeId, Profile, Time};
 
 use crate::connection::Connection;
 use crate::event::{ConnId, RequestId};
-use crate::request::{Place, Upload};
+use crate::operation::{Body, Op};
+use crate::request::{Place, Upload, Way};
 use crate::rules::Rules;
 
 pub use policy::Coding;
@@ -38,7 +39,7 @@ pub(crate) use policy::Policy;
 
 use part::{Part, What};
 use read::Read;
-use write::Write;
+use write::{Source, Write};
 
 /// Numbers of parts have this bit, so that whoever keeps them beside those of requests tells them apart.
 const PART: u64 = 1 << 63;
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Whole(RequestId),
     /// All chunks are there, and can be committed.
     Commit(RequestId),
+    /// More bytes of its value can be coded.
+    Room(RequestId),
     /// It is to go through a node.
     GiveWay(RequestId),
 }
@@ -94,6 +97,7 @@ impl Command {
             | Self::Bring(id, _)
             | Self::Whole(id)
             | Self::Commit(id)
+            | Self::Room(id)
             | Self::GiveWay(id) => Some(*id),
             Self::Send(..) | Self::Drop(_) => None,
         }
@@ -114,8 +118,11 @@ pub(crate) struct Means {
 }
 
 /// All transfers of a client. See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Direct {
+    /// Which values are coded here.
+    encode: Policy,
+    decode: Policy,
     transfers: BTreeMap<RequestId, Transfer>,
     parts: BTreeMap<RequestId, Part>,
     /// When a transfer looks at who is late.
@@ -145,9 +152,70 @@ enum Kind {
 }
 
 impl Direct {
+    pub(crate) fn new(encode: Coding, decode: Coding) -> Self {
+        Self {
+            encode: Policy::new(encode),
+            decode: Policy::new(decode),
+            transfers: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            commands: VecDeque::new(),
+            codes: Vec::new(),
+            stats: Stats::default(),
+            hedging: Hedging::default(),
+            last_part: 0,
+        }
+    }
+
+    /// Which way a request goes first.
+    pub(crate) fn way_of(&self, now: Time, chunks_above: usize, op: &Op) -> Way {
+        let tries = match op {
+            Op::Get { touch: None, .. } => self.decode.tries(now, None),
+            Op::Store { mode, body: Body::Here(bytes), .. } => {
+                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
+                let is_long = bytes.len() > chunks_above;
+                is_whole && is_long && self.encode.tries(now, Some(bytes.len() as u64))
+            }
+            Op::Store { mode, body: Body::Fed(len), .. } => {
+                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
+                let is_long = *len > chunks_above as u64;
+                is_whole && is_long && self.encode.tries_fed(now, *len)
+            }
+            _ => false,
+        };
+        if tries { Way::Chunks } else { Way::Node }
+    }
+
+    /// A value of so many bytes is not to be put into chunks.
+    pub(crate) fn is_not_direct(&mut self, now: Time, len: u64) {
+        self.encode.is_not_direct(now, len);
+    }
+
     /// What is to be done next.
-    pub(crate) fn poll(&mut self) -> Option<Command> {
-        self.commands.pop_front()
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Command> {
+        while let Some(command) = self.commands.pop_front() {
+            // What a transfer has wanted that is over by now is not done: its request may be on its way to a node.
+            let transfer = command.of_transfer().map(|id| self.transfers.get(&id));
+            if transfer.is_some_and(|transfer| transfer.is_none()) {
+                continue;
+            }
+            let is_read = transfer.flatten().is_some_and(|it| matches!(it.kind, Kind::Read(_)));
+            let policy = if is_read { &mut self.decode } else { &mut self.encode };
+            match &command {
+                Command::Whole(_) | Command::Commit(_) => policy.goes_well(),
+                Command::GiveWay(_) => {
+                    self.stats.gave_way += 1;
+                    policy.fails(now);
+                }
+                Command::Send(..)
+                | Command::Drop(_)
+                | Command::Found(..)
+                | Command::Bring(..)
+                | Command::Room(_) => {}
+            }
+            return Some(command);
+        }
+        None
     }
 
     /// What was done so far.
@@ -163,12 +231,33 @@ impl Direct {
         self.go_on(means, id);
     }
 
-    /// There is an id for a value that its request is to put into chunks.
-    pub(crate) fn write(&mut self, means: Means, id: RequestId, key: Key, value: Bytes, begun: BegunChunks) {
+    /// There is an id for a value that its request is to put into chunks; none = it is [fed](Self::feed).
+    pub(crate) fn write(
+        &mut self,
+        means: Means,
+        id: RequestId,
+        key: Key,
+        value: Option<Bytes>,
+        begun: BegunChunks,
+    ) {
         let code = self.code(begun.chunks.code);
-        let kind = Kind::Write(Write::new(begun, value, code));
+        let source = value.map_or_else(|| Source::Fed(VecDeque::new(), 0), Source::Here);
+        let kind = Kind::Write(Write::new(begun, source, code));
         self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
         self.go_on(means, id);
+    }
+
+    /// Whether more bytes of a value that is fed can be coded now.
+    pub(crate) fn wants(&self, id: RequestId) -> bool {
+        matches!(self.transfers.get(&id), Some(Transfer { kind: Kind::Write(write), .. }) if write.wants())
+    }
+
+    /// The next bytes of it.
+    pub(crate) fn feed(&mut self, means: Means, id: RequestId, bytes: Bytes) {
+        if let Some(Transfer { kind: Kind::Write(write), .. }) = self.transfers.get_mut(&id) {
+            write.feed(bytes);
+            self.go_on(means, id);
+        }
     }
 
     /// A request with a transfer whose chunks are all there: what is committed, and its checksum.
@@ -233,6 +322,14 @@ impl Direct {
         }
     }
 
+    /// Nothing comes of any.
+    pub(crate) fn end_all(&mut self) {
+        self.transfers.clear();
+        self.parts.clear();
+        self.alarms.clear();
+        self.commands.clear();
+    }
+
     fn drop_parts(&mut self, are_meant: impl Fn(&Part) -> bool) {
         let Self { parts, commands, .. } = self;
         parts.retain(|_, part| {
@@ -270,7 +367,7 @@ impl Direct {
                 self.carry_out_read(means, id, step);
             }
             Kind::Write(write) => {
-                let step = write.go_on(means.rules);
+                let step = write.go_on(means);
                 self.carry_out_write(means, id, step);
             }
             Kind::Committing(..) => {}
@@ -308,20 +405,24 @@ impl Direct {
             return self.give_way(id);
         }
         let key = key.clone();
+        let Kind::Write(write) = kind else { return };
+        let written = write.written();
         if step.is_whole {
             self.stats.writes += 1;
-            if let Kind::Write(write) = kind {
-                *kind = Kind::Committing(write.written(), write.checksum());
-            }
+            *kind = Kind::Committing(written, write.checksum());
             return self.commands.push_back(Command::Commit(id));
+        }
+        if step.renews {
+            let ask = Ask::Renew(written.object);
+            self.send(id, key.clone(), None, What::Farewell, ask, VecDeque::new());
         }
         for put in step.puts {
             let what = What::Put { stripe: put.ask.chunk.stripe };
             self.send(id, key.clone(), Some(put.node), what, Ask::Put(Box::new(put.ask)), put.cells);
         }
-        // A holder that is silent, or slower than a node would have been, is not waited for.
-        let left = means.deadline.since(means.now);
-        self.arm(id, means.now + left / 4);
+        if let Some(due) = step.due {
+            self.arm(id, due.max(means.now));
+        }
     }
 
     fn arm(&mut self, id: RequestId, at: Time) {
@@ -334,11 +435,6 @@ impl Direct {
 
     fn give_way(&mut self, id: RequestId) {
         self.commands.push_back(Command::GiveWay(id));
-    }
-
-    /// A request goes through a node after all.
-    pub(crate) fn note_gave_way(&mut self) {
-        self.stats.gave_way += 1;
     }
 
     /// When [`Self::tick`] has something to do.
@@ -357,7 +453,9 @@ impl Direct {
                     read.reconsider(means, &mut self.hedging);
                     self.go_on(means, id);
                 }
-                Kind::Write(_) => self.give_way(id),
+                // A holder that is silent, or slower than a node would have been, is not waited for.
+                Kind::Write(write) if write.has_stalled(means.now) => self.give_way(id),
+                Kind::Write(_) => self.go_on(means, id),
                 Kind::Committing(..) => {}
             }
         }
@@ -405,6 +503,9 @@ impl Direct {
                     write.placed(stripe);
                 }
                 self.go_on(means, part.parent);
+                if self.wants(part.parent) {
+                    self.commands.push_back(Command::Room(part.parent));
+                }
             }
             _ => self.is_over(means, id),
         }

@@ -28,7 +28,7 @@ pub(super) enum What {
     Fetch { batch: u64, role: u8, cells: Option<(Cells, u32)> },
     /// A chunk is put.
     Put { stripe: u32 },
-    /// The owner is told something; what it says to that is of no interest.
+    /// The owner is told something, as that a transfer is over or goes on; what it says to that is of no interest.
     Farewell,
 }
 

@@ -49,6 +49,12 @@ impl Policy {
         }
     }
 
+    /// The same of a value that the caller feeds, of `len` bytes. What does not go well then cannot be done by a node, for the bytes are
+    /// gone: so it is done only where somebody wants that.
+    pub(crate) fn tries_fed(&self, now: Time, len: u64) -> bool {
+        self.coding == Coding::Client && self.tries(now, Some(len))
+    }
+
     /// One has gone well.
     pub(crate) fn goes_well(&mut self) {
         self.failed = 0;

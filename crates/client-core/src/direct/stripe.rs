@@ -6,14 +6,19 @@ use bytes::{Bytes, BytesMut};
 use codec::Code;
 use types::{CellAt, Stripe, checksum, checksum_combine};
 
-/// A stripe that is coded: for each role its cells, their checksums, and that of the chunk.
+/// A stripe as it is coded, row by row: for each role its cells, their checksums, and that of the chunk.
+#[derive(Debug)]
 pub(super) struct Coded {
+    pub stripe: Stripe,
     pub roles: Vec<Chunk>,
-    /// CRC32C of the stripe's bytes.
+    /// CRC32C of the bytes of its rows so far.
     pub checksum: u32,
+    /// The next row.
+    row: u32,
 }
 
 /// What goes to one holder.
+#[derive(Debug)]
 pub(super) struct Chunk {
     pub cells: VecDeque<Bytes>,
     pub checksums: Vec<u32>,
@@ -22,26 +27,54 @@ pub(super) struct Chunk {
 }
 
 impl Coded {
-    /// The stripe of a value.
-    pub(super) fn of(code: &Code, stripe: Stripe, value: &Bytes) -> Self {
+    /// A stripe whose cells go round the data roles, so that the bytes of a row are those between two places of the value.
+    pub(super) fn begin(code: &Code, stripe: Stripe) -> Self {
         let empty = || Chunk { cells: VecDeque::new(), checksums: Vec::new(), sum: 0 };
-        let mut roles: Vec<Chunk> = (0..code.n()).map(|_| empty()).collect();
-        let (mut sum, k) = (0, code.k() as u8);
-        for row in 0..stripe.rows {
-            let data: Vec<Bytes> =
-                (0..k).map(|role| data_cell(&stripe, CellAt { row, role }, value)).collect();
-            let parities = parities(code, &data, stripe.cell_len as usize);
-            for (role, (chunk, cell)) in roles.iter_mut().zip(data.into_iter().chain(parities)).enumerate() {
-                let of_cell = checksum(&cell);
-                if role < usize::from(k) {
-                    let filled = stripe.filled(CellAt { row, role: role as u8 }) as usize;
-                    let of_value = if filled == cell.len() { of_cell } else { checksum(&cell[..filled]) };
-                    sum = checksum_combine(sum, of_value, filled);
-                }
-                chunk.add(cell, of_cell);
+        Self { stripe, roles: (0..code.n()).map(|_| empty()).collect(), checksum: 0, row: 0 }
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.row == self.stripe.rows
+    }
+
+    /// How many bytes of the value are in the next row.
+    pub(super) fn row_len(&self) -> usize {
+        (0..self.stripe.k).map(|role| self.filled(role)).sum()
+    }
+
+    fn filled(&self, role: u8) -> usize {
+        self.stripe.filled(CellAt { row: self.row, role }) as usize
+    }
+
+    /// Codes the next row, of which these are the bytes.
+    pub(super) fn add_row(&mut self, code: &Code, bytes: &Bytes) {
+        let cell_len = self.stripe.cell_len as usize;
+        let data: Vec<Bytes> = (0..self.stripe.k).map(|role| self.data_cell(role, bytes)).collect();
+        let parities = parities(code, &data, cell_len);
+        for (role, cell) in data.into_iter().chain(parities).enumerate() {
+            let of_cell = checksum(&cell);
+            if role < usize::from(self.stripe.k) {
+                let filled = self.filled(role as u8);
+                let of_value = if filled == cell_len { of_cell } else { checksum(&cell[..filled]) };
+                self.checksum = checksum_combine(self.checksum, of_value, filled);
             }
+            self.roles[role].add(cell, of_cell);
         }
-        Self { roles, checksum: sum }
+        self.row += 1;
+    }
+
+    /// A cell of the value, without a copy but for the last ones, behind which all is zero.
+    fn data_cell(&self, role: u8, row: &Bytes) -> Bytes {
+        let (cell_len, filled) = (self.stripe.cell_len as usize, self.filled(role));
+        let at = usize::from(role) * cell_len;
+        if filled == cell_len {
+            return row.slice(at..at + filled);
+        }
+        let mut cell = BytesMut::zeroed(cell_len);
+        if filled > 0 {
+            cell[..filled].copy_from_slice(&row[at..at + filled]);
+        }
+        cell.freeze()
     }
 }
 
@@ -51,22 +84,6 @@ impl Chunk {
         self.checksums.push(checksum);
         self.cells.push_back(cell);
     }
-}
-
-/// A cell of the value, without a copy but for the last ones, behind which all is zero.
-fn data_cell(stripe: &Stripe, cell: CellAt, value: &Bytes) -> Bytes {
-    let cell_len = stripe.cell_len as usize;
-    let filled = stripe.filled(cell) as usize;
-    // In bounds: what is filled lies within the value.
-    let at = usize::try_from(stripe.start + stripe.offset(cell)).unwrap_or(usize::MAX);
-    if filled == cell_len {
-        return value.slice(at..at + filled);
-    }
-    let mut cell = BytesMut::zeroed(cell_len);
-    if filled > 0 {
-        cell[..filled].copy_from_slice(&value[at..at + filled]);
-    }
-    cell.freeze()
 }
 
 fn parities(code: &Code, data: &[Bytes], cell_len: usize) -> Vec<Bytes> {
@@ -103,6 +120,16 @@ mod tests {
 
     use super::*;
 
+    fn coded(code: &Code, stripe: Stripe, value: &Bytes) -> Coded {
+        let mut coded = Coded::begin(code, stripe);
+        let mut rest = value.slice(stripe.start as usize..);
+        while !coded.is_whole() {
+            let row = rest.split_to(coded.row_len());
+            coded.add_row(code, &row);
+        }
+        coded
+    }
+
     fn value(len: usize) -> Bytes {
         (0..len).map(|at| (at * 31 % 253) as u8).collect::<Vec<u8>>().into()
     }
@@ -118,7 +145,7 @@ mod tests {
             layout: types::ObjectLayout::Spread,
         };
         for stripe in geometry.stripes() {
-            let coded = Coded::of(&code, stripe, &bytes);
+            let coded = coded(&code, stripe, &bytes);
             let of_value = &bytes[stripe.start as usize..(stripe.start + stripe.len) as usize];
             assert_eq!(coded.checksum, checksum(of_value));
             assert!(coded.roles.iter().all(|role| role.cells.len() == stripe.rows as usize));
@@ -145,7 +172,7 @@ mod tests {
             k: 2,
             layout: types::ObjectLayout::Spread,
         };
-        let coded = Coded::of(&code, geometry.stripe(0).unwrap(), &bytes);
+        let coded = coded(&code, geometry.stripe(0).unwrap(), &bytes);
         for role in &coded.roles {
             let whole: Vec<u8> = role.cells.iter().flat_map(|cell| cell.to_vec()).collect();
             assert_eq!(role.sum, checksum(&whole));

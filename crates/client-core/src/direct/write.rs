@@ -1,34 +1,56 @@
 //! One value that is coded here, and put at the holders of its chunks.
 //!
+//! It is coded row by row, as its bytes are there: all of them from the beginning, or as the caller feeds them. Of a value that is fed no
+//! more is kept than the stripes that are under way, so what does not come of it cannot be done in another way.
+//!
 //! A stripe is done when every holder that its group's view names has acknowledged it, those that are filling included, all under this one
 //! view (docs/objects.md, W4). A holder that knows another view refuses, and then a node writes the value.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use codec::Code;
 use native::{BegunChunks, GroupHolders, PutAsk, Written};
-use types::{ChunkId, MemberId, NodeId, RoleIndex, Stripe, checksum_combine};
+use types::{ChunkId, MemberId, NodeId, ObjectLayout, RoleIndex, Time, checksum_combine};
 
+use super::Means;
 use super::stripe::Coded;
-use crate::rules::Rules;
 
-/// Stripes that are under way at once.
+/// Stripes that are under way at once, the one that is being coded among them.
 const MAX_STRIPES: usize = 2;
+/// An id is renewed so often while it is open.
+const RENEWALS: u64 = 3;
+/// A holder may take so much of what is left of the time.
+const PATIENCE: u64 = 4;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Write {
     begun: BegunChunks,
-    value: Bytes,
+    source: Source,
     code: Option<Arc<Code>>,
-    /// The next stripe to be coded.
+    /// The stripe that is being coded.
+    coding: Option<Coded>,
+    /// The next one.
     next: u32,
-    /// Those that are not done: how many acknowledgements each lacks.
+    /// Those that are coded and not done: how many acknowledgements each lacks.
     lacking: BTreeMap<u32, usize>,
     /// CRC32C of what has been coded.
     checksum: u32,
+    /// Who has not acknowledged a chunk by then is not waited for.
+    stalls_at: Option<Time>,
+    /// When the id is renewed, once it is known since when it is open.
+    renews_at: Option<Time>,
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// What is left of a value that is here.
+    Here(Bytes),
+    /// What the caller has fed, and is not coded.
+    Fed(VecDeque<Bytes>, usize),
 }
 
 /// What is to be done.
@@ -37,6 +59,10 @@ pub(super) struct Step {
     pub puts: Vec<Placing>,
     pub is_whole: bool,
     pub fails: bool,
+    /// The owner is to hear that bytes are still coming.
+    pub renews: bool,
+    /// When there is something to do again, whatever happens.
+    pub due: Option<Time>,
 }
 
 /// A chunk that is to be put.
@@ -47,9 +73,52 @@ pub(super) struct Placing {
     pub cells: VecDeque<Bytes>,
 }
 
+impl Source {
+    /// The next `len` bytes, if they are there: without a copy where they lie in one piece.
+    fn take(&mut self, len: usize) -> Option<Bytes> {
+        match self {
+            Self::Here(rest) => (rest.len() >= len).then(|| rest.split_to(len)),
+            Self::Fed(queue, queued) => {
+                *queued = queued.checked_sub(len)?;
+                let front = queue.front_mut()?;
+                if front.len() > len {
+                    return Some(front.split_to(len));
+                }
+                let mut row = BytesMut::new();
+                while row.len() < len
+                    && let Some(front) = queue.front_mut()
+                {
+                    if row.is_empty() && front.len() == len {
+                        return queue.pop_front();
+                    }
+                    row.reserve(len - row.len());
+                    row.extend_from_slice(&front.split_to(front.len().min(len - row.len())));
+                    if front.is_empty() {
+                        queue.pop_front();
+                    }
+                }
+                Some(row.freeze())
+            }
+        }
+    }
+}
+
 impl Write {
-    pub(super) fn new(begun: BegunChunks, value: Bytes, code: Option<Arc<Code>>) -> Self {
-        Self { begun, value, code, next: 0, lacking: BTreeMap::new(), checksum: 0 }
+    pub(super) fn new(begun: BegunChunks, source: Source, code: Option<Arc<Code>>) -> Self {
+        let is_it =
+            !matches!(&source, Source::Here(value) if value.len() as u64 != begun.chunks.geometry.len);
+        let code = code.filter(|_| is_it);
+        Self {
+            begun,
+            source,
+            code,
+            coding: None,
+            next: 0,
+            lacking: BTreeMap::new(),
+            checksum: 0,
+            stalls_at: None,
+            renews_at: None,
+        }
     }
 
     pub(super) fn written(&self) -> Written {
@@ -66,33 +135,81 @@ impl Write {
         if let Some(lacking) = self.lacking.get_mut(&stripe) {
             *lacking = lacking.saturating_sub(1);
         }
+        self.stalls_at = None;
+    }
+
+    /// Whether the caller has to feed more before anything can go on.
+    pub(super) fn wants(&self) -> bool {
+        matches!(self.source, Source::Fed(..)) && self.coding.is_some()
+    }
+
+    /// The caller has fed more.
+    pub(super) fn feed(&mut self, bytes: Bytes) {
+        if let Source::Fed(queue, queued) = &mut self.source {
+            *queued += bytes.len();
+            queue.push_back(bytes);
+        }
+    }
+
+    /// Whether a holder has been silent for too long.
+    pub(super) fn has_stalled(&self, now: Time) -> bool {
+        self.stalls_at.is_some_and(|at| at <= now)
     }
 
     /// See [`Step`].
-    pub(super) fn go_on(&mut self, rules: Rules) -> Step {
-        self.lacking.retain(|_, lacking| *lacking > rules.missing_acknowledgements());
-        let mut step = Step::default();
-        let geometry = self.begun.chunks.geometry;
-        let Some(code) = self.code.clone().filter(|_| geometry.len == self.value.len() as u64) else {
-            return Step { fails: true, ..step };
-        };
-        while self.lacking.len() < MAX_STRIPES
-            && let Some(stripe) = geometry.stripe(self.next)
-        {
-            let Some(puts) = self.code_stripe(&code, stripe) else { return Step { fails: true, ..step } };
-            self.lacking.insert(stripe.index, puts.len());
-            self.next += 1;
-            step.puts.extend(puts);
+    pub(super) fn go_on(&mut self, means: Means) -> Step {
+        self.lacking.retain(|_, lacking| *lacking > means.rules.missing_acknowledgements());
+        let Some(puts) = self.code_what_is_there() else { return Step { fails: true, ..Step::default() } };
+        if !puts.is_empty() {
+            self.stalls_at = None;
         }
-        step.is_whole = self.lacking.is_empty();
-        step
+        let patience = means.now + means.deadline.since(means.now) / PATIENCE;
+        self.stalls_at = (!self.lacking.is_empty()).then(|| self.stalls_at.unwrap_or(patience));
+        let open_us = u64::from(self.begun.open_ms) * 1000;
+        let next_renewal = means.now + (open_us / RENEWALS).max(1);
+        let renews = *self.renews_at.get_or_insert(next_renewal) <= means.now;
+        if renews {
+            self.renews_at = Some(next_renewal);
+        }
+        let due = self.stalls_at.into_iter().chain(self.renews_at).min();
+        let is_coded = self.coding.is_none() && self.next == self.begun.chunks.geometry.stripe_count();
+        Step { puts, is_whole: is_coded && self.lacking.is_empty(), fails: false, renews, due }
     }
 
-    /// The chunks of a stripe; none if somebody is missing who should take one.
-    fn code_stripe(&mut self, code: &Code, stripe: Stripe) -> Option<Vec<Placing>> {
+    /// Codes row by row, as far as bytes are there and stripes may be under way; the chunks of those that are whole by that. None if
+    /// this cannot be a value that is coded here, or somebody is missing who should take a chunk.
+    fn code_what_is_there(&mut self) -> Option<Vec<Placing>> {
+        let geometry = self.begun.chunks.geometry;
+        let code = self.code.clone().filter(|_| geometry.layout == ObjectLayout::Spread)?;
+        let mut puts = Vec::new();
+        loop {
+            if self.coding.is_none()
+                && self.lacking.len() < MAX_STRIPES
+                && let Some(stripe) = geometry.stripe(self.next)
+            {
+                self.coding = Some(Coded::begin(&code, stripe));
+                self.next += 1;
+            }
+            let Some(coding) = &mut self.coding else { return Some(puts) };
+            while !coding.is_whole()
+                && let Some(row) = self.source.take(coding.row_len())
+            {
+                coding.add_row(&code, &row);
+            }
+            let Some(coded) = self.coding.take_if(|coding| coding.is_whole()) else {
+                // A value that is here has all its bytes, or another length than was said.
+                return matches!(self.source, Source::Fed(..)).then_some(puts);
+            };
+            let of_stripe = self.place(&code, coded)?;
+            puts.extend(of_stripe);
+        }
+    }
+
+    /// The chunks of a stripe, for their holders; none if somebody is missing who should take one.
+    fn place(&mut self, code: &Code, coded: Coded) -> Option<Vec<Placing>> {
         let chunks = &self.begun.chunks;
+        let stripe = coded.stripe;
         let group = chunks.holders_of(stripe.index).filter(|group| group.roles.len() == code.n())?;
-        let coded = Coded::of(code, stripe, &self.value);
         self.checksum = checksum_combine(self.checksum, coded.checksum, stripe.len as usize);
         let trailer: Vec<u32> = coded.roles.iter().map(|chunk| chunk.sum).collect();
         let mut puts = Vec::new();
@@ -113,6 +230,7 @@ impl Write {
                 puts.push(Placing { node, ask, cells: chunk.cells.clone() });
             }
         }
+        self.lacking.insert(stripe.index, puts.len());
         Some(puts)
     }
 }
@@ -121,4 +239,27 @@ impl Write {
 fn nodes_of(group: &GroupHolders, role: usize) -> Vec<NodeId> {
     let holders = group.roles.get(role).copied().unwrap_or_default();
     holders.whole.into_iter().chain(holders.filling).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_taken_whatever_pieces_they_came_in() {
+        let all: Vec<u8> = (0..100).collect();
+        let mut source = Source::Fed(VecDeque::new(), 0);
+        let feed = |source: &mut Source, range: std::ops::Range<usize>| {
+            let Source::Fed(queue, queued) = source else { return };
+            *queued += range.len();
+            queue.push_back(Bytes::copy_from_slice(&all[range]));
+        };
+        feed(&mut source, 0..10);
+        assert_eq!(source.take(11), None, "it waits");
+        feed(&mut source, 10..15);
+        feed(&mut source, 15..60);
+        feed(&mut source, 60..100);
+        let taken: Vec<u8> = [11, 4, 45, 30, 10].iter().flat_map(|len| source.take(*len).unwrap()).collect();
+        assert_eq!((taken, source.take(1)), (all, None));
+    }
 }

@@ -21,13 +21,13 @@ fn value() -> Bytes {
     (0..LEN).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into()
 }
 
-fn object() -> ObjectId {
+pub fn object() -> ObjectId {
     let owner = MemberId { group: GroupId(0), role: RoleIndex(0) };
     ObjectId { owner, term: Term(1), number: 1, salt: 1, namespace: NamespaceId(0) }
 }
 
 /// Two data roles at nodes 0 and 1, their sum at node 0.
-fn chunked() -> Chunked {
+pub fn chunked() -> Chunked {
     let role = |node| RoleHolders { whole: Some(NodeId(node)), filling: None };
     let roles = vec![role(0), role(1), role(0)];
     Chunked {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod chunks;
+mod fed;
 mod flow;
 mod retries;
 mod sessions;

@@ -99,8 +99,9 @@ fn a_session_that_is_over_is_begun_anew_by_a_first_try_and_by_no_other() {
     world.wait(400_000);
     let (conn, wire, once) = one_named(&mut world);
     assert!(once.again);
-    world.answer(conn, wire, Answer::Just(Code::NoSession));
-    assert_eq!(world.done(id), Err(Error::Unknown));
+    world.answer(conn, wire, Answer::Just(Code::Expired));
+    let error = world.done(id).unwrap_err();
+    assert_eq!((error, error.is_harmless()), (Error::Code(Code::Expired), false));
 }
 
 #[test]

@@ -154,7 +154,7 @@ impl From<Failure> for FailureCode {
             // A wrong primary is for the node to sort out, and nobody here has a session; should one get here, nothing was done.
             Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => Self::Unavailable,
             Failure::Lost => Self::Lost,
-            Failure::Unknown => Self::Unknown,
+            Failure::Unknown | Failure::Expired => Self::Unknown,
             Failure::Corrupt => Self::Corrupt,
             Failure::NoNamespace => Self::NoNamespace,
         }

@@ -102,6 +102,26 @@ fn the_header_has_every_code_and_the_abi() {
     assert!(has(&format!("#define GESTALT_ABI {}", gestalt_c::abi::GESTALT_ABI)));
 }
 
+/// What the header declares, without comments and spaces: FNV-1a of it, 64 bits.
+fn fingerprint(header: &str) -> u64 {
+    let mut declared = String::new();
+    let mut rest = header;
+    while let Some((code, comment)) = rest.split_once("/*") {
+        declared.push_str(code);
+        rest = comment.split_once("*/").expect("a comment ends").1;
+    }
+    let bytes = declared.bytes().chain(rest.bytes()).filter(|byte| !byte.is_ascii_whitespace());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Whoever changes a declaration gives the interface its next number, and writes both down here.
+#[test]
+fn the_abi_is_another_when_a_declaration_is() {
+    let header = read("include/gestalt.h");
+    assert_eq!((gestalt_c::abi::GESTALT_ABI, fingerprint(&header)), (2, 7_361_794_662_213_940_810));
+    assert_eq!(fingerprint("int /* x */ a;\n/* y */\n"), fingerprint("int a;"));
+}
+
 /// What a tool says of the shared library.
 fn told_by(tool: &str, option: &str) -> String {
     let told = Command::new(tool).arg(option).arg(library("libgestalt_c.so")).output().expect("binutils");

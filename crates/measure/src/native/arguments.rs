@@ -11,7 +11,7 @@ use super::cells::{Cell, USUAL, by_clients, by_size, crowded};
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "native",
-    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native modes\n  cargo xtask bench native ycsb"
+    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native modes\n  cargo xtask bench native scans\n  cargo xtask bench native ycsb"
 )]
 pub struct Arguments {
     /// What to measure; everything if nothing is named. What is not measured is kept from the last time
@@ -52,6 +52,8 @@ pub enum Part {
     Overlap,
     /// Who codes long values: the client or a node, both ways, with the servers' CPU for each megabyte.
     Modes,
+    /// What it takes to list keys, by pages.
+    Scans,
     /// YCSB's workloads A, B, C, D and F, beside memcached and valkey.
     Ycsb,
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cells::{Cell, Side};
 use super::modes::Mode;
 use super::overlap::Overlap;
+use super::scans::Scanned;
 use super::ycsb::Workload;
 use crate::document::by_lines;
 use crate::spread::Spread;
@@ -28,6 +29,8 @@ pub struct Document {
     pub overlaps: Vec<Overlap>,
     #[serde(default)]
     pub modes: Vec<Mode>,
+    #[serde(default)]
+    pub scans: Vec<Scanned>,
     #[serde(default)]
     pub ycsb: Vec<Workload>,
 }

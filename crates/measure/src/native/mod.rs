@@ -12,6 +12,7 @@ mod overlap;
 mod page;
 mod plot;
 mod runs;
+mod scans;
 mod ycsb;
 
 use std::fs;
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
             Part::Overlap => overlap::measure(arguments, &mut document)?,
             Part::Modes => modes::measure(arguments, &mut document)?,
+            Part::Scans => document.scans = scans::measure(arguments)?,
             Part::Ycsb => document.ycsb = ycsb::measure(arguments)?,
         }
         document.save(&arguments.out)?;

@@ -23,6 +23,7 @@ pub fn render(document: &Document) -> String {
     by_clients(document, &mut page);
     overlaps(document, &mut page);
     modes(document, &mut page);
+    scans(document, &mut page);
     ycsb(document, &mut page);
     failures(document, &mut page);
     page
@@ -154,6 +155,19 @@ fn modes(document: &Document, page: &mut String) {
         let figures = [&mode.set_ms, &mode.set_rate, &mode.get_ms, &mode.get_rate];
         let names = vec![format!("{} kB", mode.len / 1000), mode.title.clone()];
         [names, figures.map(|figure| short(figure.median)).to_vec()].concat()
+    });
+    table(page, &header, &rows.collect::<Vec<_>>());
+}
+
+fn scans(document: &Document, page: &mut String) {
+    let Some(first) = document.scans.first() else { return };
+    let _ = writeln!(page, "## Scans\n\nOf {} keys of 20 B, all of them, by one client.\n", first.keys);
+    let header = ["keys of a page", "pages at once", "µs a page", "server CPU, µs a page", "1,000 keys/s"]
+        .map(str::to_owned);
+    let rows = document.scans.iter().map(|scanned| {
+        let figures = [&scanned.page_us, &scanned.server_us, &scanned.kkeys];
+        let shape = vec![scanned.page_keys.to_string(), scanned.at_once.to_string()];
+        [shape, figures.map(|figure| short(figure.median)).to_vec()].concat()
     });
     table(page, &header, &rows.collect::<Vec<_>>());
 }

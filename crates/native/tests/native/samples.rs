@@ -62,6 +62,7 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("put", request(19, 0, "film", Ask::Put(Box::new(put())))),
         ("commit", once(request(20, 0, "film", Ask::Commit(Box::new(commit()))))),
         ("abandon", request(21, 0, "film", Ask::Abandon(Box::new(written())))),
+        ("renew", request(23, 0, "film", Ask::Renew(object()))),
         ("scan", FromClient::Scan(22, Box::new(scan()))),
         ("piece", FromClient::Piece(Piece { id: 6, bytes: Bytes::from_static(b"abc") })),
         ("window", FromClient::Window(Window { id: 1, bytes: 65_536 })),
@@ -76,9 +77,9 @@ fn scan() -> ScanAsk {
     ScanAsk { deadline_ms: 500, scan }
 }
 
-fn page(next: Option<ScanBound>) -> Answer {
+fn page(next: Option<ScanBound>, damaged: u16) -> Answer {
     let keys = ["user:17", "user:4"].map(|key| Bytes::from_static(key.as_bytes())).to_vec();
-    Answer::Keys(Box::new(ScanPage { keys, next }))
+    Answer::Keys(Box::new(ScanPage { keys, next, damaged }))
 }
 
 fn object() -> ObjectId {
@@ -215,8 +216,9 @@ pub fn of_servers() -> Vec<(&'static str, FromServer)> {
         ("cells", answer(16, Answer::Cells(Cells { cell_len: 50_048, checksums: vec![2, 3] }))),
         ("begun", answer(18, Answer::Begun(Box::new(begun)))),
         ("placed", answer(19, Answer::Just(Code::Placed))),
-        ("keys", answer(22, page(ScanBound::new(0x03_4f00_2d10)))),
-        ("last-keys", answer(23, page(None))),
+        ("keys", answer(22, page(ScanBound::new(0x03_4f00_2d10), 0))),
+        ("last-keys", answer(23, page(None, 3))),
+        ("expired", answer(13, Answer::Just(Code::Expired))),
         ("unknown", answer(13, Answer::Just(Code::Unknown))),
         ("piece-of-read", FromServer::Piece(Piece { id: 2, bytes: Bytes::from_static(b"abc") })),
         ("grant", FromServer::Window(Window { id: 6, bytes: 262_144 })),

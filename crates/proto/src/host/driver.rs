@@ -7,7 +7,7 @@ use types::op::{Failure, Outcome};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
-use crate::{GraphSettings, Impossible, Limits, Rules, Timing};
+use crate::{GraphSettings, Impossible, Limits, Rules, Secret, Timing};
 
 /// The driver's name for whoever waits for an answer: it comes back with that, and means nothing to a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +104,8 @@ pub struct HostConfig {
     pub host: HostId,
     /// Which worker of it.
     pub shard: u16,
+    /// What this process knows alone; all of its workers may have the same.
+    pub secret: Secret,
     /// Time-outs.
     pub timing: Timing,
     /// Bounds.

@@ -97,6 +97,7 @@ impl Surroundings {
             timing: &self.config.timing,
             limits: &self.config.limits,
             rules: self.config.rules,
+            secret: &self.config.secret,
             catalog: self.catalog.as_deref()?,
             edition: self.edition,
             quotas: &self.config.quotas,

@@ -176,7 +176,7 @@ impl Primary {
             wall: Wall::new(core.rules()),
             charges: Charges::default(),
             objects: OwnedObjects::of_new_term(context),
-            sessions: Sessions::starting_after(start),
+            sessions: Sessions::default(),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),

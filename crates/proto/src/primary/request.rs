@@ -2,15 +2,13 @@
 
 use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
 use types::op::{Failure, ObjectOp, Op, Outcome};
-use types::{
-    Addr, ClientSession, IndexOp, KeyHash, Namespace, NamespaceId, Scan, Time, WriteResult, split_key,
-};
+use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Scan, Time, WriteResult, split_key};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
 use super::objects::{Kept, ObjectEffects};
 use super::scan::{Look, Paged};
-use super::sessions::{Known, Sessions};
+use super::sessions::Known;
 use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
@@ -518,10 +516,10 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
 /// A session begins.
 fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     let store = primary.phase.serving_mut();
-    if !Sessions::may_begin(context, store) {
+    let seq = primary.stream.last().next();
+    let Some(session) = primary.sessions.begin(context, &primary.core, store, seq) else {
         return Attempt::failed(Failure::Busy);
-    }
-    let session = ClientSession(primary.stream.last().next().0);
+    };
     let mut draft = Draft::answering(pending, Outcome::Session(session));
     draft.ops.push(IndexOp::SessionBegins { session });
     primary.stream.append(context, store, draft);

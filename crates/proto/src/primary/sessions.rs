@@ -4,7 +4,7 @@
 //! What came of writes is in the table of the replica, by the records that did them. Here is what no record says: what is on its
 //! way, and when each session was last heard of.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use smallvec::SmallVec;
 use store::{DataStore, Written};
@@ -12,6 +12,7 @@ use types::op::{Failure, Outcome};
 use types::{ClientSession, IndexOp, Once, Seq, Time, WriteResult};
 use wire::message::Record;
 
+use super::core::Core;
 use super::stream::{Draft, Purpose, SendStream};
 use crate::outbox::Context;
 
@@ -35,8 +36,8 @@ pub(super) struct Sessions {
     /// Sessions whose ends are not committed.
     ending: BTreeMap<ClientSession, Seq>,
     looked: Time,
-    /// The record after which this primary has begun.
-    start: Seq,
+    /// Those that have begun with this primary.
+    own: BTreeSet<ClientSession>,
 }
 
 /// What becomes of a write that has a name.
@@ -51,11 +52,6 @@ pub(super) enum Known {
 }
 
 impl Sessions {
-    /// Of a primary that begins after record `start`.
-    pub(super) fn starting_after(start: Seq) -> Self {
-        Self { start, ..Self::default() }
-    }
-
     /// What is known of the write that is called `once`.
     pub(super) fn look_up(
         &mut self,
@@ -81,11 +77,15 @@ impl Sessions {
         }
         match written {
             // What may have been done is not done anew for that.
-            Written::NoSession if once.again => Known::Answer(Outcome::Failed(Failure::Unknown)),
+            Written::NoSession if once.again => Known::Answer(Outcome::Failed(Failure::Expired)),
             Written::NoSession => Known::Answer(Outcome::Failed(Failure::NoSession)),
             Written::Over => Known::Answer(Outcome::Failed(Failure::Unknown)),
             Written::Done(result)
-                if rules.results_are_said_again(once, table.newest(once.session), self.start) =>
+                if rules.results_are_said_again(
+                    once,
+                    table.newest(once.session),
+                    self.own.contains(&once.session),
+                ) =>
             {
                 Known::Answer(result.outcome())
             }
@@ -99,9 +99,19 @@ impl Sessions {
         }
     }
 
-    /// Whether there is room for one more.
-    pub(super) fn may_begin(context: &Context<'_>, store: &DataStore) -> bool {
-        store.replica().sessions().len() < context.limits.client_sessions
+    /// One more, which record `seq` begins; none if there is no room for it.
+    pub(super) fn begin(
+        &mut self,
+        context: &Context<'_>,
+        core: &Core,
+        store: &DataStore,
+        seq: Seq,
+    ) -> Option<ClientSession> {
+        let table = store.replica().sessions();
+        let id = context.secret.session(core.member(), core.term(), seq);
+        // One in 2^64 times there is that number: then it is as if there were no room.
+        let may = table.len() < context.limits.client_sessions && !table.has(id);
+        may.then(|| self.own.insert(id)).map(|_| id)
     }
 
     /// A write was logged: what `record` says of it is on its way.
@@ -154,6 +164,7 @@ impl Sessions {
         }
         let before = std::mem::take(&mut self.heard);
         self.heard = table.ids().map(|id| (id, before.get(&id).copied().unwrap_or(now))).collect();
+        self.own.retain(|id| self.heard.contains_key(id));
         let over = self.heard.iter().filter(|(id, heard)| now.since(**heard) >= lease && !self.is_busy(**id));
         let over: SmallVec<[ClientSession; 4]> = over.map(|(id, _)| *id).take(ENDS_AT_ONCE).collect();
         if over.is_empty() {
@@ -176,6 +187,7 @@ impl Sessions {
         self.under_way.len() * size_of::<(Name, (Seq, WriteResult))>()
             + self.order.capacity() * size_of::<(Seq, Name)>()
             + (self.heard.len() + self.ending.len()) * size_of::<(ClientSession, Time)>()
+            + self.own.len() * size_of::<ClientSession>()
     }
 
     /// What holds after every event.

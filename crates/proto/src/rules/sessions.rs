@@ -1,6 +1,6 @@
 //! The rules of writes that are done once (docs/protocol.md).
 
-use types::{Once, Seq};
+use types::Once;
 
 use super::{Bug, Rules};
 
@@ -17,12 +17,12 @@ impl Rules {
 
 impl SessionRules {
     /// What came of a write that was done is said again, for as long as the client waits for it, whoever has done it. The newest write
-    /// of its session that was done is `newest`; this primary has begun after record `start`.
-    pub(crate) fn results_are_said_again(self, once: &Once, newest: Option<u32>, start: Seq) -> bool {
+    /// of its session that was done is `newest`; whether that has begun with this primary `is_own` says.
+    pub(crate) fn results_are_said_again(self, once: &Once, newest: Option<u32>, is_own: bool) -> bool {
         let is_newest = newest.is_none_or(|newest| once.sequence >= newest);
         self.0.prevent(Bug::RetryDoneAnew)
             && (is_newest || self.0.prevent(Bug::ResultDroppedEarly))
-            && (once.session.0 > start.0 || self.0.prevent(Bug::ResultsForgottenAtTakeover))
+            && (is_own || self.0.prevent(Bug::ResultsForgottenAtTakeover))
     }
 
     /// What is on its way counts as done.

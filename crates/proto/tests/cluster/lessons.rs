@@ -23,6 +23,7 @@ impl Pair {
         let config = HostConfig {
             host: host_id(1),
             shard: 0,
+            secret: proto::Secret::known_to_all(),
             timing: Timing::default(),
             rules: Rules::all(),
             limits: Limits::default(),

@@ -146,6 +146,7 @@ impl Cluster {
             let config = HostConfig {
                 host: host_id(node),
                 shard: 0,
+                secret: proto::Secret::known_to_all(),
                 timing: Timing::default(),
                 rules,
                 limits,

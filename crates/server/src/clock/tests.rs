@@ -88,6 +88,7 @@ fn host(node: usize, timing: Timing) -> Host {
     Host::new(HostConfig {
         host: host_id(node),
         shard: 0,
+        secret: proto::Secret::known_to_all(),
         timing,
         rules: Rules::all(),
         limits: Limits::default(),

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proto::HostStats;
+use proto::{HostStats, Secret};
+use rand::{TryRngCore, rngs::OsRng};
 use store::{Budget, Category, ClassUse, Quotas};
 use tokio::sync::{mpsc, oneshot, watch};
 use types::{
@@ -34,6 +35,8 @@ use crate::workers::counters::{CounterValues, Counters};
 pub(crate) struct Shared {
     pub config: NodeConfig,
     pub host: HostId,
+    /// What this process knows alone.
+    pub secret: Secret,
     pub clock: Clock,
     pub budget: Budget,
     /// What namespaces with a quota may take here.
@@ -74,6 +77,12 @@ pub(crate) struct Shared {
     reset: Mutex<(CounterValues, HostStats)>,
     /// Held by who asks the other nodes for their statistics: one at a time.
     pub survey: tokio::sync::Mutex<()>,
+}
+
+/// Bits of the system, which nobody can guess.
+fn drawn_secret() -> Secret {
+    let draw = || OsRng.try_next_u64().expect("the system has random bits");
+    Secret::of([draw(), draw()])
 }
 
 /// Where a node can be reached.
@@ -189,6 +198,7 @@ impl Shared {
         };
         Arc::new(Self {
             host,
+            secret: drawn_secret(),
             clock: Clock::start(),
             budget: Budget::new(config.memory_bytes as u64),
             quotas: Quotas::new(workers.len()),

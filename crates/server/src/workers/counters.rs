@@ -258,7 +258,7 @@ impl Counters {
                 self.failed_unavailable.inc()
             }
             Failure::Lost => self.failed_lost.inc(),
-            Failure::Unknown => self.failed_unknown.inc(),
+            Failure::Unknown | Failure::Expired => self.failed_unknown.inc(),
             Failure::Corrupt => self.failed_corrupt.inc(),
             Failure::NoNamespace => self.failed_no_namespace.inc(),
         }

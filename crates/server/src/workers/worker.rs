@@ -60,6 +60,7 @@ impl Worker {
         let host = Host::new(HostConfig {
             host: shared.host,
             shard,
+            secret: shared.secret,
             timing: config.timing,
             rules: Rules::all(),
             limits: Limits { value_bytes: config.limits.max_value_bytes, ..config.protocol },

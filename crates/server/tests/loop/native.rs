@@ -11,8 +11,8 @@ use native::{
     MAX_PIECE_BYTES, MapAssembly, Piece, Range, Reason, Request, RouteMap, StoreAsk, Welcome, Window,
 };
 use server::ConnectionLimits;
-use types::NamespaceId;
 use types::op::{Direction, Key, StoreMode};
+use types::{ClientSession, NamespaceId, Once};
 
 use crate::harness::{Cluster, PATIENCE, Plan, eventually, http_get};
 use crate::operators::order;
@@ -57,10 +57,15 @@ impl Native {
     }
 
     pub fn ask(&mut self, key: &str, ask: Ask) -> u64 {
+        self.ask_once(key, ask, None)
+    }
+
+    /// A request that may have a name.
+    fn ask_once(&mut self, key: &str, ask: Ask, once: Option<Once>) -> u64 {
         let key = Key::new(Bytes::copy_from_slice(key.as_bytes())).expect("a key");
         let id = self.next_id;
         self.next_id += 1;
-        self.say(&FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once: None, ask })));
+        self.say(&FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once, ask })));
         id
     }
 
@@ -444,6 +449,35 @@ fn who_breaks_a_rule_is_told_which_and_others_go_on() {
     client.say(&FromClient::Hello(Hello::default()));
     client.expect_closing(Reason::Malformed);
     assert_eq!(other.code("k", get()), Code::Miss);
+}
+
+#[test]
+fn who_guesses_a_session_is_refused_and_touches_nothing_of_it() {
+    let cluster = Cluster::start();
+    let [mut owner, mut stranger] = [0, 1].map(|node| Native::connect(&cluster, node).0);
+    let begin = |client: &mut Native| match client.call("n", Ask::Session) {
+        Answer::Session(session) => session,
+        other => panic!("no session but {other:?}"),
+    };
+    let (session, own) = (begin(&mut owner), begin(&mut stranger));
+    assert!(session.0.abs_diff(own.0) > 1 << 20, "one tells nothing of the other");
+    let up = |client: &mut Native, session, sequence, again| {
+        let ask = Ask::Arith { direction: Direction::Increment, delta: 1, initial: Some((1, 0)) };
+        let id = client.ask_once("n", ask, Some(Once { session, sequence, behind: 0, again }));
+        client.answer(id)
+    };
+    let first = up(&mut owner, session, 1, false);
+    assert!(matches!(first, Answer::Number(1, _)), "{first:?}");
+    // What was a session's number once, what is near, what lies between, and numbers of bits in turn.
+    let near = [1, 2, session.0 ^ 1, session.0 + 1, session.0.swap_bytes(), own.0 + 1, u64::MAX];
+    let bits = (0..64).map(|bit| session.0 ^ 1 << bit);
+    for guess in near.into_iter().chain(bits).map(ClientSession).filter(|guess| *guess != own) {
+        // Whoever could would have its results forgotten by this, and the count done.
+        assert_eq!(up(&mut stranger, guess, 500, false), Answer::Just(Code::NoSession));
+        assert_eq!(up(&mut stranger, guess, 500, true), Answer::Just(Code::Expired));
+    }
+    assert_eq!(up(&mut owner, session, 1, true), first, "it is kept");
+    assert!(matches!(up(&mut owner, session, 2, false), Answer::Number(2, _)), "nothing was counted");
 }
 
 #[test]

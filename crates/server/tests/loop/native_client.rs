@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gestalt::{Bytes, Client, Error, Layout, Options, Range, Scan, Store, StoreMode, Stored};
+use proto::Timing;
 use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 
@@ -171,6 +172,17 @@ async fn comes_back(client: &Client, key: &str, value: &Bytes) {
     }
 }
 
+/// Gives a value bit by bit, with a pause after each.
+async fn feed(client: &Client, key: &'static str, value: &Bytes, pause: Duration) {
+    let mut upload = client.upload(key, value.len() as u64, Store::default()).expect("it is asked");
+    for at in (0..value.len()).step_by(100_000) {
+        upload.write(value.slice(at..value.len().min(at + 100_000))).await.expect("there is room");
+        tokio::time::sleep(pause).await;
+    }
+    let stored = upload.finish().await;
+    assert!(matches!(stored, Ok(Stored::Version(_))), "{stored:?}");
+}
+
 fn in_every_mode(plan: &Plan) {
     let cluster = striped(plan);
     runtime().block_on(async {
@@ -182,6 +194,12 @@ fn in_every_mode(plan: &Plan) {
                 client.set(key.clone(), value.clone()).await.expect("a value is stored");
                 comes_back(&client, &key, &value).await;
             }
+            // What is fed is coded by clients that are told to, and by no others.
+            let (before, value) = (client.stats().writes, noise(at as u64, 3_000_000));
+            feed(&client, "fed", &value, Duration::ZERO).await;
+            comes_back(&client, "fed", &value).await;
+            let coded = client.stats().writes - before;
+            assert_eq!(coded, u64::from(mode.contains("encode=client")), "{mode}: {:?}", client.stats());
             let stats = client.stats();
             let is_clients = |what: &str| !mode.contains(&format!("{what}=server"));
             let expected = (is_clients("encode"), is_clients("decode"));
@@ -201,6 +219,22 @@ fn in_every_mode(plan: &Plan) {
 #[test]
 fn long_values_are_coded_by_whoever_is_to_code_them() {
     in_every_mode(&Plan::default());
+}
+
+#[test]
+fn a_value_that_is_fed_for_longer_than_its_id_is_open_is_committed() {
+    let timing = Timing { object_deadline_us: 700_000, ..Timing::default() };
+    let cluster = striped(&Plan { timing, ..Plan::default() });
+    runtime().block_on(async {
+        let mode = format!("{}&encode=client", uri(&cluster, 0));
+        let client = Client::connect(&mode).await.expect("a node that listens");
+        let value = noise(7, 2_000_000);
+        let begun = Instant::now();
+        feed(&client, "slow", &value, Duration::from_millis(100)).await;
+        assert!(begun.elapsed() > Duration::from_millis(1400), "it takes two ids' time");
+        assert_eq!((client.stats().writes, client.stats().gave_way), (1, 0));
+        comes_back(&client, "slow", &value).await;
+    });
 }
 
 #[test]

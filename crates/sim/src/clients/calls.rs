@@ -96,7 +96,7 @@ pub(crate) enum Subject {
 /// What an answer says of the call.
 pub(crate) fn fate_of(outcome: Outcome) -> Fate {
     match outcome {
-        Outcome::Failed(Failure::Unknown) => Fate::Unknown,
+        Outcome::Failed(Failure::Unknown | Failure::Expired) => Fate::Unknown,
         // The only failure that tells something of the key: it is there, and is no number.
         Outcome::Failed(Failure::NotANumber) => Fate::Answered(outcome),
         Outcome::Failed(_) => Fate::Void,

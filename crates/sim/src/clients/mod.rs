@@ -434,7 +434,7 @@ impl Clients {
         }
         let Some(named) = self.named.remove(&call) else { return };
         self.sessions.forget(process, member, &named.once);
-        if matches!(outcome, Outcome::Failed(Failure::NoSession | Failure::Unknown)) {
+        if matches!(outcome, Outcome::Failed(Failure::NoSession | Failure::Expired | Failure::Unknown)) {
             self.sessions.end(process, member, named.once.session);
         }
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use proto::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Entrance, Host, HostConfig, RecordKeeping,
-    ResumeError, Token,
+    ResumeError, Secret, Token,
 };
 use rng::scatter;
 use store::{Budget, Eviction, Quotas, StoreConfig};
@@ -168,11 +168,17 @@ impl Node {
         self.quotas = Quotas::new(options.shards);
     }
 
+    /// Another one for each process, and the same for a seed.
+    fn secret(&self) -> Secret {
+        Secret::of([scatter(u64::from(self.id.node.0)), scatter(self.id.incarnation.0)])
+    }
+
     /// A fresh host for one of its shards.
     pub(crate) fn host(&self, shard: usize, options: &Options) -> Host {
         Host::new(HostConfig {
             host: self.id,
             shard: shard as u16,
+            secret: self.secret(),
             timing: options.timing,
             rules: options.rules,
             limits: options.limits,

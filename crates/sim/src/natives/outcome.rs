@@ -80,6 +80,7 @@ fn failure_of(code: Code) -> Outcome {
         Code::Lost => Failure::Lost,
         Code::NoNamespace => Failure::NoNamespace,
         Code::NoSession => Failure::NoSession,
+        Code::Expired => Failure::Expired,
         Code::Unknown | Code::Cancelled => Failure::Unknown,
         // What no request of such a client comes to.
         _ => Failure::Corrupt,

@@ -14,12 +14,11 @@ use crate::alloc::Allocator;
 /// What a walk comes to next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// All items of keys with these bits, but for those that were flushed: seldom more than one.
-    Items(IndexHash, Vec<Item<'a>>),
+    /// All items of keys with these bits, but for those that were flushed: seldom more than one. And so many more that are damaged:
+    /// nobody can say whose they are.
+    Items(IndexHash, Vec<Item<'a>>, u16),
     /// One of those with these bits is not there yet.
     Absent(IndexHash, PageRange),
-    /// What lies there is damaged: nobody can say whose it is.
-    Corrupt(IndexHash),
     /// There is nothing more.
     End,
 }
@@ -28,18 +27,18 @@ impl Contents {
     /// See [`super::DataStore::step`].
     pub(super) fn step(&self, slots: &Allocator, from: IndexHash) -> Step<'_> {
         let Some((hash, _)) = self.replica().index().first_from(from) else { return Step::End };
-        let mut items = Vec::with_capacity(1);
+        let (mut items, mut damaged) = (Vec::with_capacity(1), 0u16);
         for addr in self.replica().index().candidates(hash) {
             match self.read(slots, addr) {
                 // A damaged key has other bits than those under which the index knows it.
-                Ok(item) if self.bits_of(&item) != hash => return Step::Corrupt(hash),
+                Ok(item) if self.bits_of(&item) != hash => damaged = damaged.saturating_add(1),
                 Ok(item) if self.is_present(&item) => items.push(item),
                 Ok(_) => {}
-                Err(Unread::NoItem) => return Step::Corrupt(hash),
+                Err(Unread::NoItem) => damaged = damaged.saturating_add(1),
                 Err(Unread::Absent(pages)) => return Step::Absent(hash, pages),
             }
         }
-        Step::Items(hash, items)
+        Step::Items(hash, items, damaged)
     }
 
     fn bits_of(&self, item: &Item<'_>) -> IndexHash {

@@ -83,7 +83,7 @@ impl<T: Wire> Wire for Box<T> {
 wire_enum!(Expiry { 0 => Never {}, 1 => At { 0: at } });
 wire_struct!(Flush { namespace, at });
 wire_struct!(Scan { namespace, slot, from, prefix, keys, bytes } if Scan::is_possible);
-wire_struct!(ScanPage { keys, next } if ScanPage::is_possible);
+wire_struct!(ScanPage { keys, next, damaged } if ScanPage::is_possible);
 
 /// Keys of a page.
 impl Entry for Bytes {
@@ -141,6 +141,7 @@ wire_enum!(Failure {
     10 => NotOpen {},
     11 => Replaced {},
     12 => NoSession {},
+    13 => Expired {},
 });
 wire_struct!(ItemView {
     value,

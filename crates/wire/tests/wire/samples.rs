@@ -178,7 +178,7 @@ impl Sample for Scan {
 impl Sample for ScanPage {
     fn sample(from: &mut Gen) -> Self {
         let keys = (0..from.below(6)).map(|_| from.of::<Key>().client_bytes()).collect();
-        Self { keys, next: ScanBound::new(from.below(2 * ScanBound::END)) }
+        Self { keys, next: ScanBound::new(from.below(2 * ScanBound::END)), damaged: from.of() }
     }
 }
 
@@ -607,7 +607,7 @@ choices! {
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {} 13 Expired {}
     }
 }
 

@@ -46,6 +46,7 @@ mod tests {
         Surroundings::new(HostConfig {
             host,
             shard: 0,
+            secret: crate::Secret::known_to_all(),
             timing,
             limits,
             graphs,

@@ -314,6 +314,7 @@ mod tests {
         Surroundings::new(HostConfig {
             host: HostId { node, incarnation },
             shard: 0,
+            secret: crate::Secret::known_to_all(),
             timing: Timing::default(),
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),

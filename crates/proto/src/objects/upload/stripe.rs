@@ -463,6 +463,7 @@ pub(super) mod tests {
         Surroundings::new(HostConfig {
             host: host(0),
             shard: 0,
+            secret: crate::Secret::known_to_all(),
             timing: Timing::default(),
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),

@@ -174,6 +174,7 @@ impl Stage {
             timing: &self.timing,
             limits: &self.limits,
             rules: Rules::all(),
+            secret: &const { crate::Secret::known_to_all() },
             catalog: &self.catalog,
             edition: self.edition,
             quotas: &self.quotas,

@@ -1,15 +1,18 @@
 //! Writes that are done once.
 
 use types::op::{Arith, Delete, Failure};
-use types::{ClientSession, Once};
+use types::{ClientSession, GroupId, Once};
 
 use super::*;
 
-/// The number of the record that begins it, behind the one of the stage's item.
-const SESSION: ClientSession = ClientSession(2);
+/// Of the record that begins it, behind the one of the stage's item.
+fn session() -> ClientSession {
+    let member = MemberId { group: GroupId(0), role: RoleIndex(0) };
+    crate::Secret::known_to_all().session(member, Term(1), Seq(2))
+}
 
 fn once(sequence: u32, again: bool) -> Once {
-    Once { session: SESSION, sequence, behind: 0, again }
+    Once { session: session(), sequence, behind: 0, again }
 }
 
 fn up() -> Op {
@@ -41,7 +44,7 @@ impl Stage {
     fn with_number(value: &'static [u8]) -> Self {
         let mut stage = Self::with_item();
         assert_eq!(stage.submit(2, Op::Session).0, None);
-        assert_eq!(stage.commit_all(), [(2, Outcome::Session(SESSION))]);
+        assert_eq!(stage.commit_all(), [(2, Outcome::Session(session()))]);
         let store = Store {
             mode: StoreMode::Set,
             value: Bytes::from_static(value),
@@ -120,7 +123,23 @@ fn a_write_of_no_session_is_never_done() {
     let of_nobody = |again| Once { session: ClientSession(99), sequence: 1, behind: 0, again };
     let said = |again, stage: &mut Stage| stage.submit_once(10, up(), of_nobody(again));
     assert_eq!(said(false, &mut stage), Some(Outcome::Failed(Failure::NoSession)));
-    assert_eq!(said(true, &mut stage), Some(Outcome::Failed(Failure::Unknown)));
+    assert_eq!(said(true, &mut stage), Some(Outcome::Failed(Failure::Expired)));
+}
+
+#[test]
+fn whoever_guesses_a_session_changes_nothing_of_it() {
+    let mut stage = Stage::with_number(b"5");
+    assert_eq!(stage.submit_once(10, up(), once(1, false)), None);
+    stage.commit_all();
+    // The number of its record, the next one, one bit of it: the floor of none of them is this session's.
+    let guesses = [2, session().0 + 1, session().0 ^ 1 << 40].map(ClientSession);
+    for (guess, again) in guesses.into_iter().flat_map(|guess| [(guess, false), (guess, true)]) {
+        let refused = if again { Failure::Expired } else { Failure::NoSession };
+        let name = Once { session: guess, sequence: 9, behind: 0, again };
+        assert_eq!(stage.submit_once(11, up(), name), Some(Outcome::Failed(refused)));
+    }
+    assert_eq!((stage.sessions().len(), stage.sessions().result_count()), (1, 1));
+    assert_eq!(number(&stage.submit_once(12, up(), once(1, true)).expect("it is known")), 6);
 }
 
 #[test]
@@ -142,7 +161,7 @@ fn a_session_ends_by_a_record_when_nothing_is_heard_of_it() {
     assert_eq!((stage.sessions().len(), stage.sessions().result_count()), (1, 1));
     (0..4).for_each(|_| pass(&mut stage));
     assert_eq!((stage.sessions().len(), stage.sessions().result_count()), (0, 0));
-    assert_eq!(stage.submit_once(12, up(), once(1, true)), Some(Outcome::Failed(Failure::Unknown)));
+    assert_eq!(stage.submit_once(12, up(), once(1, true)), Some(Outcome::Failed(Failure::Expired)));
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn host(node: u16) -> Host {
     Host::new(HostConfig {
         host: host_id(node),
         shard: 0,
+        secret: proto::Secret::known_to_all(),
         timing: Timing::default(),
         rules: Rules::all(),
         limits: Limits { index_part_bytes: 512, ..Limits::default() },
