@@ -74,7 +74,8 @@ fn an_accelerator_codes_and_decodes_and_what_it_leaves_the_processor_does() {
     }
     let coded = accelerator.work();
     assert!(coded.done > 40 && coded.bytes > 4 * MIB as u64, "{coded:?}");
-    assert_eq!(accelerator.decoded.load(Ordering::Relaxed), 0);
+    // Some of these may have been hedged, and so decoded.
+    let hedged = accelerator.decoded.load(Ordering::Relaxed);
     cluster.nodes.pop().expect("five nodes").stop();
     for (at, value) in values.iter().enumerate() {
         let key = format!("k{at}");
@@ -89,12 +90,15 @@ fn an_accelerator_codes_and_decodes_and_what_it_leaves_the_processor_does() {
             Ok(())
         });
     }
-    assert!(accelerator.decoded.load(Ordering::Relaxed) > 0, "{:?}", accelerator.work());
-    let (_, page) = http_get(cluster.nodes[0].addresses().http, "/metrics");
-    let done = accelerator.work().done;
-    assert!(page.contains(&format!("gestalt_coding_total{{place=\"accelerator\"}} {done}\n")), "{page}");
-    let status = cluster.status(0).coding.expect("an accelerator");
-    assert_eq!((status.place.as_str(), status.done, status.faults), ("every second", done, 0));
+    assert!(accelerator.decoded.load(Ordering::Relaxed) > hedged, "{:?}", accelerator.work());
+    eventually("told", || {
+        let done = accelerator.work().done;
+        let (_, page) = http_get(cluster.nodes[0].addresses().http, "/metrics");
+        let is_there = page.contains(&format!("gestalt_coding_total{{place=\"accelerator\"}} {done}\n"));
+        let status = cluster.status(0).coding.expect("an accelerator");
+        let is_so = (status.place.as_str(), status.done, status.faults) == ("every second", done, 0);
+        if is_there && is_so { Ok(()) } else { Err(format!("{done} {page}")) }
+    });
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //!
 //! Of chunks it is looked at what there is of them, not at what holders say: those that have not heard of a view yet charge by the one
 //! before. What was put where all is still to be got, and refused by those who count, is no value's, and goes when its owner is asked.
+//!
+//! One value may take more by what a lost holder has not: one that had no share for it, while all others had taken it, so that nobody but
+//! the writer waited for it when it was lost. From then on what the others have stands for what it would have.
 
 use types::{ClusterMap, GroupView, Holder, MemberId, Namespace, NamespaceId, QuotaUse};
 
@@ -13,7 +16,8 @@ pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
     for namespace in map.catalog.namespaces.iter().filter(|known| known.policy.quota_bytes > 0) {
         let Some(quota) = map.catalog.data_quota(namespace.id) else { continue };
         let taken: u64 = map.groups.iter().map(|view| taken_in(nodes, view, namespace)).sum();
-        if taken > quota {
+        let refused = map.groups.iter().map(|view| refused_in(nodes, view, namespace.id)).max().unwrap_or(0);
+        if taken > quota + refused {
             let what = format!("{} takes {taken} bytes of {quota}", namespace.name);
             book.fail("quota", None, what);
         }
@@ -33,13 +37,36 @@ fn taken_in(nodes: &Nodes, view: &GroupView, namespace: &Namespace) -> u64 {
     items + chunks * view.k() as u64 / counted
 }
 
+/// Bytes for which the chunks of the longest stripe stand that lost holders of the group need not have had.
+fn refused_in(nodes: &Nodes, view: &GroupView, namespace: NamespaceId) -> u64 {
+    let n = view.holders.len();
+    let lost = n - view.counted_holders().count().min(n);
+    let longest = view
+        .counted_holders()
+        .flat_map(|(role, holder)| kept_by(nodes, MemberId { group: view.group, role }, holder, namespace))
+        .max();
+    longest.unwrap_or(0) * (lost * view.k()) as u64 / n.max(1) as u64
+}
+
 /// Bytes of pages that a holder has of values of a namespace.
 fn pages_of(nodes: &Nodes, member: MemberId, holder: Holder, namespace: NamespaceId) -> u64 {
-    let Some(machine) = nodes.host_by_id(holder.host, member.group) else { return 0 };
-    let of_role = machine.chunks().filter(|(known, _)| *known == member);
+    kept_by(nodes, member, holder, namespace).sum()
+}
+
+/// Bytes of the pages of each chunk that a holder has of values of a namespace.
+fn kept_by(
+    nodes: &Nodes,
+    member: MemberId,
+    holder: Holder,
+    namespace: NamespaceId,
+) -> impl Iterator<Item = u64> {
+    let of_role = nodes
+        .host_by_id(holder.host, member.group)
+        .into_iter()
+        .flat_map(move |machine| machine.chunks().filter(move |(known, _)| *known == member));
     let entries = of_role.flat_map(|(_, chunks)| chunks.list_after(None, usize::MAX));
-    let kept = entries.filter(|(id, entry)| id.object.namespace == namespace && !entry.is_tentative());
-    kept.map(|(_, entry)| entry.chunk().allocated_bytes() as u64).sum()
+    let kept = entries.filter(move |(id, entry)| id.object.namespace == namespace && !entry.is_tentative());
+    kept.map(|(_, entry)| entry.chunk().allocated_bytes() as u64)
 }
 
 /// A node at which something else is charged than there is. To be asked where nothing is under way.
