@@ -29,8 +29,8 @@ const LINK_LIMIT: Duration = Duration::from_secs(30);
 
 const EXAMPLE: &str = "\
 Examples:
-  gestalt graph probe                       who was asked by whom, and how long 64 KiB took
-  gestalt graph probe --active --bytes 1MiB each node fetches 1 MiB of each other one, and says how long it took
+  gestalt graph probe                         who was asked by whom, and how long 64 KiB took
+  gestalt graph probe --active --bytes 1MiB   each node fetches 1 MiB of each other one, for the time
   gestalt graph probe -o json | jq .links > links.json
   gestalt graph explain --links links.json  what each scheme would cost over these links";
 

@@ -387,6 +387,37 @@ fn a_value_that_nobody_takes_keeps_no_other_request_waiting() {
 }
 
 #[test]
+fn values_that_are_cancelled_before_they_are_found_keep_no_other_waiting() {
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    stripe(&cluster);
+    Native::connect(&cluster, 0).0.put("long", &noise(5, 8 << 20));
+    for node in 0..cluster.nodes.len() {
+        let (mut client, _) = Native::connect(&cluster, node);
+        let asked = client.next_id..client.next_id + 20;
+        client.next_id = asked.end;
+        let mut bytes = Vec::new();
+        for id in asked.clone() {
+            let key = Key::new(Bytes::from_static(b"long")).expect("a key");
+            FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once: None, ask: get() }))
+                .put(&mut bytes);
+            FromClient::Cancel(id).put(&mut bytes);
+        }
+        client.stream.write_all(&bytes).expect("a live connection");
+        for id in asked {
+            let is_over = |heard: FromServer| match heard {
+                FromServer::Answer(_, answer) => answer.code() == Code::Cancelled,
+                FromServer::End(_, code) => code == Code::Cancelled,
+                _ => false,
+            };
+            while !is_over(client.hear_of(id)) {}
+        }
+        let range = Some(native::Range { start: 1, len: 1 });
+        let read = client.call("long", Ask::Get(GetAsk { range, window: 1 << 20, ..GetAsk::default() }));
+        assert!(matches!(read, Answer::Value(value) if value.len == 1), "at node {node}");
+    }
+}
+
+#[test]
 fn who_ends_its_side_is_answered_what_it_has_asked() {
     let cluster = Cluster::start();
     let (mut client, _) = Native::connect(&cluster, 3);

@@ -3,8 +3,8 @@
 //! Of chunks it is looked at what there is of them, not at what holders say: those that have not heard of a view yet charge by the one
 //! before. What was put where all is still to be got, and refused by those who count, is no value's, and goes when its owner is asked.
 //!
-//! One value may take more by what a lost holder has not: one that had no share for it, while all others had taken it, so that nobody but
-//! the writer waited for it when it was lost. From then on what the others have stands for what it would have.
+//! One value may take more by what lost holders had not: they had no share for it, while all others had taken it, so that it was committed
+//! when they were lost. From then on what the others have stands for what they would have, and whoever comes in their place gets it.
 
 use types::{ClusterMap, GroupView, Holder, MemberId, Namespace, NamespaceId, QuotaUse};
 
@@ -37,15 +37,14 @@ fn taken_in(nodes: &Nodes, view: &GroupView, namespace: &Namespace) -> u64 {
     items + chunks * view.k() as u64 / counted
 }
 
-/// Bytes for which the chunks of the longest stripe stand that lost holders of the group need not have had.
+/// Bytes of the group's longest stripe that holders need not have taken which may be lost.
 fn refused_in(nodes: &Nodes, view: &GroupView, namespace: NamespaceId) -> u64 {
-    let n = view.holders.len();
-    let lost = n - view.counted_holders().count().min(n);
+    let (n, k) = (view.holders.len() as u64, view.k() as u64);
     let longest = view
         .counted_holders()
         .flat_map(|(role, holder)| kept_by(nodes, MemberId { group: view.group, role }, holder, namespace))
         .max();
-    longest.unwrap_or(0) * (lost * view.k()) as u64 / n.max(1) as u64
+    longest.unwrap_or(0) * n.saturating_sub(k) * k / n.max(1)
 }
 
 /// Bytes of pages that a holder has of values of a namespace.

@@ -1,7 +1,7 @@
 //! Outcomes into frames.
 
 use bytes::Bytes;
-use native::{About, Answer, MAX_PIECE_BYTES, Meta, Value};
+use native::{About, Answer, Code, MAX_PIECE_BYTES, Meta, Value};
 use proto::Now;
 use types::Time;
 use types::op::{ItemView, OpKind, Outcome};
@@ -42,6 +42,17 @@ impl State {
         Some(pending)
     }
 
+    /// What this request is to find nobody will take: it is not begun, for nobody would make room for more of it.
+    pub(super) fn want_no_more(&mut self, id: u64) {
+        if let Some(Pending { wants: Wants::Value(reading), .. }) = self.pending.get_mut(&id) {
+            reading.is_cancelled = true;
+        }
+        // Cells are no more than was asked for.
+        if let Some(window) = self.fetch_windows.get_mut(&id) {
+            *window = u32::MAX;
+        }
+    }
+
     /// Request `id` has come to its end: what is said of it. Nothing if nobody waits for it.
     pub(super) fn settle(&mut self, worker: &Worker, now: Time, id: u64, outcome: Outcome) {
         // What needs the map waits until the host is not at work.
@@ -60,6 +71,10 @@ impl State {
 
     /// A value was found: all of it is said at once if it is short, else it is sent in pieces.
     pub(super) fn send(&mut self, id: u64, reading: Reading, mut item: ItemView) {
+        if reading.is_cancelled {
+            // A pin ends by itself.
+            return Answer::Just(Code::Cancelled).put(id, self.output.text());
+        }
         let window = reading.get.window.into();
         let (meta, range) = (Meta::of(&item), reading.get.wanted(item.value_len));
         let source = match item.object.take() {

@@ -122,6 +122,8 @@ struct Reading {
     get: GetAsk,
     /// What was there before was replaced while it waited for its turn.
     asked_again: bool,
+    /// Nobody takes what is found.
+    is_cancelled: bool,
 }
 
 /// How far a connection has come.

@@ -126,7 +126,7 @@ impl NativeConnection {
             }
             Read::Submit => {
                 let request = types::op::Request::on(key.clone(), Op::Get(Get::default()));
-                let reading = Reading { key, place, get, asked_again: false };
+                let reading = Reading { key, place, get, asked_again: false, is_cancelled: false };
                 state.expect(worker, now, id, OpKind::Get, 0, Wants::Value(reading));
                 worker.counters.count_command(OpKind::Get);
                 self.submit_counted(worker, state, now, (id, place), request);
@@ -202,8 +202,8 @@ impl NativeConnection {
         if self.drop_put(worker, state, id) || self.drop_upload(worker, state, id) {
             state.forget(id);
             Answer::Just(Code::Cancelled).put(id, state.output.text());
-        } else {
-            self.drop_sending(worker, state, id);
+        } else if !self.drop_sending(worker, state, id) {
+            state.want_no_more(id);
         }
     }
 }
@@ -258,7 +258,13 @@ fn kind_of(store: &Store) -> OpKind {
 /// What the outcome of an operation is made into.
 fn wants(ask: &Ask, key: &Key, place: Place) -> Wants {
     match ask {
-        Ask::Get(get) => Wants::Value(Reading { key: key.clone(), place, get: *get, asked_again: false }),
+        Ask::Get(get) => Wants::Value(Reading {
+            key: key.clone(),
+            place,
+            get: *get,
+            asked_again: false,
+            is_cancelled: false,
+        }),
         Ask::Stat => Wants::About,
         Ask::Locate => Wants::Places(key.clone(), place),
         _ => Wants::Code,

@@ -47,7 +47,7 @@ impl NativeConnection {
         let Source::Chunks(chunks) = sending.source else { return };
         let (now, place) = (worker.clock.now(), chunks.place);
         let request = Request::on(chunks.key.clone(), Op::Get(Get { bump: Bump::Silent, ..Get::default() }));
-        let reading = Reading { key: chunks.key, place, get, asked_again: true };
+        let reading = Reading { key: chunks.key, place, get, asked_again: true, is_cancelled: false };
         state.expect(worker, now, sending.id, OpKind::Get, 0, Wants::Value(reading));
         self.submit(worker, state, now, (sending.id, place), request);
     }

@@ -85,7 +85,7 @@ enum Step {
 
 impl Source {
     pub(super) fn of_object(reading: Reading, object: Object) -> Self {
-        let Reading { key, place, get, asked_again } = reading;
+        let Reading { key, place, get, asked_again, .. } = reading;
         let (parts, held, end, shard, changed) = (VecDeque::new(), 0, None, None, get.touch.is_some());
         Self::Chunks(Box::new(Chunks { key, place, object, shard, parts, held, end, changed, asked_again }))
     }
