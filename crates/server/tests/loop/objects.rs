@@ -463,7 +463,8 @@ fn a_namespace_that_becomes_full_in_the_middle_of_a_value_takes_nothing_of_it() 
         });
         let mut stored = 1_u64;
         eventually("full", || match answer(client, &format!("k{stored}"), MIB) {
-            line if line == FULL => Ok(()),
+            // Before the first one what was deleted may still be on its way out.
+            line if line == FULL && stored > 1 => Ok(()),
             line => {
                 stored += u64::from(line == "STORED");
                 assert!(stored < 8, "{stored} values");
