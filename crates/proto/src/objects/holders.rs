@@ -122,9 +122,9 @@ impl Holders {
     pub(super) fn find_of_lacking<T>(&mut self, mut find: impl FnMut(&mut Holder) -> Option<T>) -> Option<T> {
         let Self { all, touched, lacking, .. } = self;
         lacking.iter().find_map(|member| {
-            let found = all.get_mut(member).and_then(|kept| find(&mut kept.holder))?;
+            // Also who gives nothing may have found that it lacks nothing any more.
             touched.insert(*member);
-            Some(found)
+            all.get_mut(member).and_then(|kept| find(&mut kept.holder))
         })
     }
 

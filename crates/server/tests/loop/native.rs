@@ -418,6 +418,36 @@ fn values_that_are_cancelled_before_they_are_found_keep_no_other_waiting() {
 }
 
 #[test]
+fn many_values_in_chunks_that_are_found_at_once_stop_nobody() {
+    // A node that has answered little yet expects the longest answer there is: these are more than a client may have outstanding.
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    stripe(&cluster);
+    Native::connect(&cluster, 0).0.put("long", &noise(5, 8 << 20));
+    for node in 0..cluster.nodes.len() {
+        let (mut client, _) = Native::connect(&cluster, node);
+        let asked = client.next_id..client.next_id + 40;
+        client.next_id = asked.end;
+        let mut bytes = Vec::new();
+        for id in asked.clone() {
+            let (key, ask) = (
+                Key::new(Bytes::from_static(b"long")).expect("a key"),
+                GetAsk { direct: true, window: 1, ..GetAsk::default() },
+            );
+            FromClient::Request(
+                id,
+                Box::new(Request { key, deadline_ms: 0, once: None, ask: Ask::Get(ask) }),
+            )
+            .put(&mut bytes);
+        }
+        client.stream.write_all(&bytes).expect("a live connection");
+        for id in asked {
+            assert!(matches!(client.answer(id), Answer::Chunks(_)), "at node {node}");
+        }
+        assert_eq!(client.code("another", get()), Code::Miss, "at node {node}");
+    }
+}
+
+#[test]
 fn who_ends_its_side_is_answered_what_it_has_asked() {
     let cluster = Cluster::start();
     let (mut client, _) = Native::connect(&cluster, 3);

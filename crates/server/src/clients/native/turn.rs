@@ -126,7 +126,12 @@ impl NativeConnection {
             return Next::Again;
         }
         // `go_on` itself has ended what it stalled for, and nothing else would wake the task.
-        if state.stall == Some(Stall::Output) && state.output_len() < CLIENT_OUT_HIGH_BYTES {
+        let is_over = match state.stall {
+            Some(Stall::Output) => state.output_len() < CLIENT_OUT_HIGH_BYTES,
+            Some(Stall::Answers) => !waits_for_answers(worker, state),
+            Some(Stall::Gate) | None => false,
+        };
+        if is_over {
             return Next::Again;
         }
         // What stalls is not read either: so TCP slows the client down, and its input stays bounded.
@@ -168,14 +173,7 @@ impl NativeConnection {
         if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
             return Some(Stall::Output);
         }
-        if state.chunks.are_full() {
-            return Some(Stall::Answers);
-        }
-        let Load { held, expected } = state.pending_load;
-        let full = held + expected + state.sendings.weight() >= worker.shared.config.limits.outstanding_bytes;
-        // With nothing unanswered no answer would ever wake the task again, however low the limits are. And who has to send more of a
-        // value, or to grant more of one, must be heard.
-        if full && state.uploads.is_empty() && state.sendings.is_empty() && !state.pending.is_empty() {
+        if waits_for_answers(worker, state) {
             return Some(Stall::Answers);
         }
         let mid_value = !state.uploads.is_empty() || state.chunks.wait_for_client();
@@ -240,6 +238,18 @@ impl NativeConnection {
         state.input = BytesMut::new();
         state.output = Output::default();
     }
+}
+
+/// Whether so much is unanswered that nothing more may be begun.
+fn waits_for_answers(worker: &Worker, state: &State) -> bool {
+    if state.chunks.are_full() {
+        return true;
+    }
+    let Load { held, expected } = state.pending_load;
+    let full = held + expected + state.sendings.weight() >= worker.shared.config.limits.outstanding_bytes;
+    // With nothing unanswered no answer would ever wake the task again, however low the limits are. And who has to send more of a
+    // value, or to grant more of one, must be heard.
+    full && state.uploads.is_empty() && state.sendings.is_empty() && !state.pending.is_empty()
 }
 
 impl State {
