@@ -8,6 +8,10 @@ use crate::{MAX_CELL_BYTES, ObjectLayout};
 /// No value that is longer than this lies whole at one member.
 pub const MAX_STRIPED_ABOVE: u32 = 1 << 20;
 
+/// The same where a namespace does not say: from here on a SET in chunks costs a third less than a whole one, and a GET a sixth more at most
+/// (docs/benchmarks/values.md).
+const DEFAULT_STRIPED_ABOVE: u32 = 768 << 10;
+
 /// Longest chunk that a namespace may ask for.
 pub const MAX_CHUNK_BYTES: u32 = 64 << 20;
 
@@ -34,7 +38,7 @@ const fn default_chunk_bytes() -> u32 {
 impl Default for ObjectPolicy {
     fn default() -> Self {
         let (chunk_bytes, layout) = (default_chunk_bytes(), ObjectLayout::default());
-        Self { striped_above: Some(MAX_STRIPED_ABOVE), chunk_bytes, layout }
+        Self { striped_above: Some(DEFAULT_STRIPED_ABOVE), chunk_bytes, layout }
     }
 }
 
