@@ -187,10 +187,10 @@ impl Cluster {
         pages.map(|page| pages::items_of(&page, namespaces)).sum()
     }
 
-    /// The sum of a metric's samples at all nodes; none if one does not say.
-    pub fn metric(&self, name: &str) -> Option<u64> {
-        let pages = (0..self.options.nodes).map(|node| self.page(node_address(node), "/metrics"));
-        pages.map(|page| metric(&page?, name)).sum()
+    /// The sum of a metric's samples at each node; none where it does not say.
+    pub fn metrics(&self, name: &str) -> impl Iterator<Item = (u16, Option<u64>)> {
+        let value = |node| metric(&self.page(node_address(node), "/metrics")?, name);
+        (0..self.options.nodes).map(move |node| (node, value(node)))
     }
 
     /// The nodes' processes that run.

@@ -100,13 +100,21 @@ pub fn on_chunks(report: &mut Report, cluster: &Cluster, options: &Options) {
         return;
     }
     let names = ["tentative_bytes", "arriving_bytes", "open_ids", "pins", "uploads", "gathers"];
-    let left = |name: &str| cluster.metric(&format!("gestalt_object_{name}")) != Some(0);
+    let left_at = |name: &str| -> Vec<String> {
+        let name = format!("gestalt_object_{name}");
+        let left = cluster.metrics(&name).filter(|(_, value)| *value != Some(0));
+        let said = |value: Option<u64>| value.map_or_else(|| "unknown".to_owned(), |value| value.to_string());
+        left.map(|(node, value)| format!("{} at node {node}", said(value))).collect()
+    };
     let begun = Instant::now();
-    while let Some(name) = names.iter().find(|name| left(name)) {
+    while let Some((name, left)) =
+        names.iter().map(|name| (name, left_at(name))).find(|(_, left)| !left.is_empty())
+    {
         if begun.elapsed() > ASKED_LEASES * options.lease {
-            report
-                .failures
-                .push(format!("after {ASKED_LEASES} leases without clients there are still {name}"));
+            report.failures.push(format!(
+                "after {ASKED_LEASES} leases without clients there are still {name}: {}",
+                left.join(", ")
+            ));
             return;
         }
         sleep(LOOK);

@@ -18,7 +18,7 @@
 //! One kind of extent may use the headroom: the first few of a stand-in ([`Budget::try_reserve_for_repair`]), without which
 //! a full node could serve nothing of a role that it took over.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use types::EXTENT_BYTES;
@@ -30,6 +30,10 @@ pub const HEADROOM_SHARE: u64 = 32;
 
 /// What is only of possible use goes when less than one part in this many of the limit is free.
 pub const SPARE_SHARE: u64 = 16;
+
+/// Of the limit, one part in this many is chunks' if they need it, and the rest areas': where all of it is used items make way for chunks
+/// until those have so much, and chunks make way for chunks beyond.
+pub const CHUNK_SHARE: u64 = 4;
 
 /// What stand-ins leave of the headroom, at most: the parities of the same node need room for the sessions of others.
 const SESSION_ROOM_BYTES: u64 = 1 << 20;
@@ -96,6 +100,8 @@ struct Inner {
     limit: u64,
     total: AtomicU64,
     used: [AtomicU64; Category::ALL.len()],
+    /// How many pools of chunks are short of room.
+    claims: AtomicUsize,
     idle: Idle,
 }
 
@@ -103,8 +109,8 @@ impl Budget {
     /// Nothing is used of `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
-        let (total, used) = (AtomicU64::new(0), Default::default());
-        Self(Arc::new(Inner { limit: limit_bytes, total, used, idle: Idle::default() }))
+        let (total, used, claims) = (AtomicU64::new(0), Default::default(), AtomicUsize::new(0));
+        Self(Arc::new(Inner { limit: limit_bytes, total, used, claims, idle: Idle::default() }))
     }
 
     /// Takes `bytes`.
@@ -115,12 +121,13 @@ impl Budget {
         self.reserve_below(self.0.limit, category, bytes as u64)
     }
 
-    /// As [`Self::try_reserve`], for extents: one part in [`HEADROOM_SHARE`] of the limit stays out of reach.
+    /// As [`Self::try_reserve`], for extents of areas: one part in [`HEADROOM_SHARE`] of the limit stays out of reach, and what chunks
+    /// that are short of room lack of their share ([`CHUNK_SHARE`]).
     ///
     /// # Errors
-    /// If that would eat into the headroom; nothing is taken then.
+    /// If that would eat into what is left out; nothing is taken then.
     pub fn try_reserve_extent(&self, category: Category, bytes: usize) -> Result<(), OutOfMemory> {
-        self.reserve_below(self.extent_limit(), category, bytes as u64)
+        self.reserve_below(self.area_limit(), category, bytes as u64)
     }
 
     /// As [`Self::try_reserve`], for what a stand-in cannot do without: all of the headroom but a little for sessions.
@@ -140,22 +147,41 @@ impl Budget {
     /// Whether [`Self::try_reserve_extent`] would give `bytes` now.
     #[must_use]
     pub fn has_room_for_extent(&self, bytes: usize) -> bool {
-        self.total_used().saturating_add(bytes as u64) <= self.extent_limit()
+        self.total_used().saturating_add(bytes as u64) <= self.area_limit()
     }
 
-    /// As [`Self::try_reserve_extent`], for chunks: one part in `SPARE_SHARE` of the limit is left to areas, so that items,
-    /// descriptors among them, find room whatever long values there are.
+    /// As [`Self::try_reserve`], for extents of chunks. Those that have their share leave one part in `SPARE_SHARE` of the limit to areas,
+    /// so that items, descriptors among them, find room whatever long values there are.
     ///
     /// # Errors
-    /// If that would eat into what is left to areas; nothing is taken then.
+    /// If that would eat into the headroom or into what is left to areas; nothing is taken then.
     pub fn try_reserve_for_chunks(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        self.reserve_below(self.chunk_limit(), Category::Chunks, bytes as u64)
+        let limit = if bytes as u64 <= self.chunks_lack() { self.extent_limit() } else { self.chunk_limit() };
+        self.reserve_below(limit, Category::Chunks, bytes as u64)
     }
 
     /// Bytes that [`Self::try_reserve_for_chunks`] would still give.
     #[must_use]
     pub fn room_for_chunks(&self) -> u64 {
-        self.chunk_limit().saturating_sub(self.total_used())
+        let used = self.total_used();
+        let of_share = self.chunks_lack().min(self.extent_limit().saturating_sub(used));
+        self.chunk_limit().saturating_sub(used).max(of_share)
+    }
+
+    /// What chunks may still take before they have their share.
+    #[must_use]
+    pub fn chunks_lack(&self) -> u64 {
+        (self.0.limit / CHUNK_SHARE).saturating_sub(self.used(Category::Chunks))
+    }
+
+    /// A pool of chunks is short of room: until [`Self::end_claim`] areas do not grow into the share of chunks.
+    pub(crate) fn begin_claim(&self) {
+        self.0.claims.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is not any more.
+    pub(crate) fn end_claim(&self) {
+        self.0.claims.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Most bytes of chunks that there can ever be.
@@ -276,6 +302,11 @@ impl Budget {
 
     fn extent_limit(&self) -> u64 {
         self.0.limit - self.0.limit / HEADROOM_SHARE
+    }
+
+    fn area_limit(&self) -> u64 {
+        let is_claimed = self.0.claims.load(Ordering::Relaxed) > 0;
+        self.extent_limit().saturating_sub(if is_claimed { self.chunks_lack() } else { 0 })
     }
 
     fn repair_limit(&self) -> u64 {

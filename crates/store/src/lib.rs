@@ -23,7 +23,7 @@ mod sessions;
 mod system;
 
 pub use area::{Area, AreaError};
-pub use budget::{Budget, Category, Charge, HEADROOM_SHARE, OutOfMemory, SPARE_SHARE};
+pub use budget::{Budget, CHUNK_SHARE, Category, Charge, HEADROOM_SHARE, OutOfMemory, SPARE_SHARE};
 pub use chunks::{
     Checksums, Chunk, ChunkBuilder, ChunkEntry, ChunkHeader, ChunkPages, ChunkStore, Inserted, PushError,
 };

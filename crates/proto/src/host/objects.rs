@@ -1,6 +1,7 @@
 //! Values in chunks, seen from the host: where their messages go, and what clients ask for.
 
 use bytes::Bytes;
+use store::Category;
 use types::op::{Failure, Outcome};
 use types::{ChunkId, Geometry, GroupId, GroupView, HostId, KeyHash, MemberId};
 use wire::graph::GraphMessage;
@@ -37,7 +38,21 @@ impl Streams<'_> {
         self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
         self.host.objects.touch();
         self.ask_owners(wanted);
+        if self.host.objects.take_question_for_room() {
+            self.make_way();
+        }
         done
+    }
+
+    /// Chunks have no room and less than their share of the memory: items are to make way.
+    fn make_way(&mut self) {
+        // Whose parities alone are here, that is asked where it is: those hosts are short of room, too.
+        let mut makes_way = self.host.around.config().budget.used(Category::Area) == 0;
+        let ask = |primary: &mut Primary, context: &mut Context<'_>| {
+            makes_way |= primary::make_way(primary, context)
+        };
+        self.host.members.primaries_mut().for_each(&mut self.host.around, self.now, ask);
+        self.host.objects.note_items(makes_way);
     }
 
     fn ask_owners(&mut self, wanted: Wanted) {

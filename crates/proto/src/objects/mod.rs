@@ -370,7 +370,7 @@ impl Objects {
         self.relieve(scope);
         let Some(short) = short else { return };
         let is_hopeful = match short {
-            Short::Room => self.pressure.is_being_relieved(None),
+            Short::Room => self.pressure.is_being_relieved(),
             // There will be something of it in a moment.
             Short::Share { why: QuotaShortage::Undealt, .. } => true,
             Short::Share { namespace, bytes, why: QuotaShortage::Spent } => {
@@ -398,10 +398,21 @@ impl Objects {
         scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
     }
 
-    /// Where room is short, some chunks are to go.
+    /// Where room is short, some chunks are to go, or items.
     fn relieve(&mut self, scope: &mut Scope<'_>) {
-        let missing = self.pages.as_ref().map_or(0, ChunkPages::shortage);
-        self.pressure.relieve(scope, &mut self.holders, None, missing);
+        if let Some(pages) = &self.pages {
+            self.pressure.relieve_all(scope, &mut self.holders, pages);
+        }
+    }
+
+    /// Whether items are to make way for chunks: the data roles of this host are to be asked.
+    pub(crate) fn take_question_for_room(&mut self) -> bool {
+        self.pressure.take_question()
+    }
+
+    /// Whether they do.
+    pub(crate) fn note_items(&mut self, make_way: bool) {
+        self.pressure.note_items(make_way);
     }
 
     /// A namespace is at its quota: some of its chunks are to go for one of so many bytes, and a few more for the next ones. Whether any can.
@@ -542,7 +553,9 @@ impl Objects {
 
     /// Gives some of the pages that nobody has used for a while back to the system.
     fn trim(&mut self, now: Time) {
-        if let Some(pages) = self.pages.as_ref().filter(|_| now >= self.trim_at) {
+        let Some(pages) = &self.pages else { return };
+        self.pressure.tick(now, pages);
+        if now >= self.trim_at {
             pages.trim();
             self.trim_at = now + TRIM_EVERY_US;
         }
@@ -570,7 +583,8 @@ impl Objects {
         let fills = wants_more.then(|| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.due();
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
-        let parts = parts.min(self.probe.due(timing));
+        let parts =
+            parts.min(self.probe.due(timing)).min(self.pressure.claims_until().unwrap_or(Time::NEVER));
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
     }
 

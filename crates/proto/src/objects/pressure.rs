@@ -1,11 +1,15 @@
 //! Room for chunks: where it becomes short, owners are asked to evict what was not read for long; of all namespaces where the node is
 //! short of memory, of one where that is at its quota.
 //!
+//! Where all memory is used and chunks have less than their share of it ([`store::CHUNK_SHARE`]), it is items that make way, if there are
+//! some that may: the data roles of this host each empty an extent, for as long as room is short.
+//!
 //! A holder knows which of its chunks are cold and not what they are; an owner knows that, and whether its namespace evicts. A few
 //! are named at a time, as many as make up for what is missing: the holders of other roles of the same stripes are short of room, too.
 
 use std::collections::BTreeMap;
 
+use store::ChunkPages;
 use types::{ChunkId, KeyHash, MemberId, NamespaceId, Time, UnixSeconds};
 use wire::object::{Cold, Evict, ObjectMessage};
 
@@ -20,9 +24,30 @@ const MAX_OF_ROLE: usize = 16;
 /// Whose chunks are to make room: those of one namespace, or everybody's.
 pub(super) type Whose = Option<NamespaceId>;
 
+/// How long after chunks were short of room areas do not grow into their share, in microseconds.
+const CLAIM_US: u64 = 10_000_000;
+
+/// What the items of this host do where chunks have less than their share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Items {
+    /// Nobody has asked yet.
+    #[default]
+    Unknown,
+    /// They make way, or others of whom this host keeps only parities do.
+    MakeWay,
+    /// None of them may go.
+    Stay,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Pressure {
+    /// What items do, if they are to make way.
+    items: Option<Items>,
+    /// Whether the data roles of this host are to be asked for room.
+    asks_items: bool,
+    /// Until when areas do not grow into the share of chunks.
+    claims_until: Option<Time>,
     named: BTreeMap<Whose, Named>,
     /// The role that was looked at last.
     hand: Option<MemberId>,
@@ -67,14 +92,50 @@ impl Pressure {
         }
     }
 
+    /// As [`Self::relieve`] for everybody's chunks in `pages`, by items if those are to make way.
+    pub(super) fn relieve_all(&mut self, scope: &mut Scope<'_>, holders: &mut Holders, pages: &ChunkPages) {
+        let missing = pages.shortage();
+        self.asks_items = missing > 0 && pages.lacks_share();
+        self.items = self.asks_items.then(|| self.items.unwrap_or_default());
+        if self.asks_items {
+            pages.claim(true);
+            self.claims_until = Some(scope.now.time + CLAIM_US);
+        }
+        let of_chunks = if self.items == Some(Items::MakeWay) { 0 } else { missing };
+        self.relieve(scope, holders, None, of_chunks);
+    }
+
+    /// Whether the data roles of this host are to be asked for room, once.
+    pub(super) fn take_question(&mut self) -> bool {
+        std::mem::take(&mut self.asks_items)
+    }
+
+    /// Items make way for chunks, or there are none that may.
+    pub(super) fn note_items(&mut self, make_way: bool) {
+        self.items = Some(if make_way { Items::MakeWay } else { Items::Stay });
+    }
+
+    /// Until when areas do not grow into the share of chunks.
+    pub(super) fn claims_until(&self) -> Option<Time> {
+        self.claims_until
+    }
+
+    /// Lets areas grow again once chunks were not short of room for a while.
+    pub(super) fn tick(&mut self, now: Time, pages: &ChunkPages) {
+        if self.claims_until.take_if(|until| *until <= now).is_some() {
+            pages.claim(false);
+        }
+    }
+
     /// Namespaces that `are_gone` need no room.
     pub(super) fn forget(&mut self, are_gone: impl Fn(NamespaceId) -> bool) {
         self.named.retain(|whose, _| !whose.is_some_and(&are_gone));
     }
 
-    /// Whether room is being made.
-    pub(super) fn is_being_relieved(&self, whose: Whose) -> bool {
-        self.named.contains_key(&whose)
+    /// Whether room is being made for everybody's chunks.
+    pub(super) fn is_being_relieved(&self) -> bool {
+        let by_items = self.items.is_some_and(|items| items != Items::Stay);
+        by_items || self.named.contains_key(&None)
     }
 
     fn name(

@@ -1,6 +1,6 @@
 //! Commit: what every required parity has is committed, and what waited for that goes on.
 
-use super::Primary;
+use super::{Primary, yielding};
 use crate::outbox::Context;
 
 impl Primary {
@@ -29,5 +29,6 @@ impl Primary {
         }
         self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
         self.retry_waiting(context);
+        yielding::go_on(self, context);
     }
 }

@@ -14,7 +14,7 @@
 //! | `parities` | what each parity has; the lease |
 //! | `absentees` | parities that may come back |
 //! | `lessons` | learners, and what they know already |
-//! | `space`, `release` | how the area grows and is emptied; extents that go back |
+//! | `space`, `release`, `yielding` | how the area grows and is emptied; extents that go back, also for chunks |
 //! | `repair` | sessions for absent pages |
 //! | `hand_over` | a role that moves |
 //! | `waiting` | requests that wait |
@@ -48,6 +48,7 @@ mod takeover;
 mod timers;
 mod waiting;
 mod wall;
+mod yielding;
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +85,7 @@ use timers::TIMERS;
 pub(crate) use timers::Touched;
 use waiting::Waiting;
 use wall::Wall;
+pub(crate) use yielding::make_way;
 
 /// See the module.
 pub(crate) struct Primary {
@@ -333,6 +335,7 @@ impl Primary {
         if undisturbed && self.release.give_up(now, &self.core, store, &self.stream, &mut self.parities) {
             self.retry_waiting(context);
             self.release_if_due(context);
+            yielding::go_on(self, context);
         }
     }
 

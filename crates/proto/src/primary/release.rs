@@ -1,5 +1,8 @@
 //! Extents that go back: to the node, which is short of memory, and to the parities.
 //!
+//! A vacant one goes that is not needed; and where the node has no room for chunks, which have less than their share of its memory, one
+//! is emptied first (`Space::empty_extent`).
+//!
 //! What was freed in an extent is still in the sums of the parities. So a vacant extent is written with zeros, run by run, by
 //! records like any other. When every parity has applied the last of them none has anything of the extent left, and it is given
 //! up here, too; to be used again it has to be reserved again. Nothing is begun or ended while there are learners or while a
@@ -24,6 +27,8 @@ const MANY_VACANT: usize = 4;
 #[derive(Default)]
 pub(super) struct Release {
     vacating: Option<Vacating>,
+    /// Whether one more is to go, whatever is needed here.
+    is_wanted: bool,
     /// Extents given back, and when the last one was.
     released: u64,
     released_at: Time,
@@ -50,6 +55,16 @@ impl Release {
         self.vacating.is_some()
     }
 
+    /// Whether one more is to go, whatever is needed here.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// The node has no room for chunks, or those that may go cannot make some.
+    pub(super) fn want(&mut self, is_wanted: bool) {
+        self.is_wanted = is_wanted;
+    }
+
     /// What holds after every event.
     pub(super) fn check_invariants(&self, stream: &SendStream) {
         let is_logged = |vacating: Vacating| vacating.last <= stream.last();
@@ -70,7 +85,13 @@ impl Release {
     /// Begins to give an extent back, unless one is on its way.
     pub(super) fn begin(&mut self, store: &mut DataStore, stream: &mut SendStream) {
         let vacant = if self.vacating.is_none() { store.vacant_extents().next() } else { None };
-        let Some(extent) = vacant else { return };
+        if let Some(extent) = vacant {
+            self.begin_with(extent, store, stream);
+        }
+    }
+
+    /// Begins to give `extent` back, which is vacant; none is on its way.
+    pub(super) fn begin_with(&mut self, extent: u32, store: &mut DataStore, stream: &mut SendStream) {
         store.vacating().begin(extent);
         let next_run = Wipe::runs(extent).start;
         // As if the newest record were a wipe: while more than a few records are uncommitted no wipe joins them.
@@ -117,7 +138,7 @@ impl Release {
         if !core.rules().release_needs_applied_wipes(are_applied) {
             return false;
         }
-        self.vacating = None;
+        (self.vacating, self.is_wanted) = (None, false);
         self.released += 1;
         self.released_at = now;
         if !store.vacating().give_up(extent) {

@@ -147,7 +147,36 @@ impl Space {
         if self.reclaiming > 0 {
             return true;
         }
-        match store.reclaiming().propose(len_bytes, wall) {
+        let proposal = store.reclaiming().propose(len_bytes, wall);
+        self.carry_out(context, store, stream, proposal, wall);
+        self.reclaiming > 0
+    }
+
+    /// Logs what empties an extent that is to go back, unless enough such records are on their way; whether some are.
+    pub(super) fn empty_extent(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+        wall: UnixSeconds,
+    ) -> bool {
+        // One beside what makes room for writes, which so wait no longer than for each other.
+        if self.reclaiming < 2 {
+            let proposal = store.reclaiming().propose_extent(wall);
+            self.carry_out(context, store, stream, proposal, wall);
+        }
+        self.reclaiming > 0
+    }
+
+    fn carry_out(
+        &mut self,
+        context: &mut Context<'_>,
+        store: &mut DataStore,
+        stream: &mut SendStream,
+        proposal: Reclaim,
+        wall: UnixSeconds,
+    ) {
+        match proposal {
             Reclaim::Remove(victims) => self.remove(context, store, stream, &victims, wall),
             Reclaim::Move(victims) => {
                 let is_flushed = |victim: &Victim| !store.is_present(victim.addr);
@@ -157,7 +186,6 @@ impl Space {
             }
             Reclaim::Nothing => {}
         }
-        self.reclaiming > 0
     }
 
     /// The same, so that `namespace` takes `bytes` less.

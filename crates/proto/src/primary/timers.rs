@@ -4,8 +4,8 @@ use store::Tenants;
 use types::Time;
 use types::op::{Failure, Outcome};
 
-use super::Primary;
 use super::lessons::Required;
+use super::{Primary, yielding};
 use crate::outbox::Context;
 use crate::timers::{Kind, TimerTable};
 
@@ -190,6 +190,7 @@ impl Primary {
             self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }
         self.release_if_due(context);
+        yielding::go_on(self, context);
     }
 
     /// Other things may hold for the items of a namespace by now, or it may be no more. Whether this is known of all items: a stand-in

@@ -1,13 +1,15 @@
 //! Values in chunks where something has come to its end: room, ids, exceptions (docs/objects.md).
 
 use proto::{Limits, Timing, Token};
-use store::{Budget, Eviction, StoreConfig};
+use store::{Budget, Category, Eviction, StoreConfig};
 use types::op::{Condition, Failure, Object, ObjectOp, Op, Outcome, Request, StoreMode};
-use types::{ClusterId, MAX_EXCEPTIONS, NodeId};
+use types::{ClusterId, EXTENT_BYTES, MAX_EXCEPTIONS, NodeId};
 
 use super::objects::{CHUNK_LEN, noise};
 use super::{Cluster, Setup, key_of};
 
+/// Memory of a node that items fill.
+const LIMIT: u64 = 48 << 20;
 /// Who has little memory.
 const SMALL: NodeId = NodeId(7);
 /// Bytes of a stripe of one data chunk.
@@ -39,6 +41,38 @@ fn moved(cluster: &Cluster) -> u64 {
     cluster.hosts.values().map(|host| host.stats().objects.moved_stripes).sum()
 }
 
+/// Five nodes of `rs(3+2)` whose memory items have all of; how many were written.
+fn full_of_items(eviction: Eviction) -> (Cluster, Vec<Budget>, usize) {
+    let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 64 << 20, eviction };
+    let budgets: Vec<Budget> = (0..5).map(|_| Budget::new(LIMIT)).collect();
+    let mut cluster = Cluster::with_memory(5, "rs(3+2)", &store, |node| budgets[usize::from(node)].clone());
+    let mut written = 0usize;
+    while budgets.iter().any(|budget| budget.has_room_for_extent(2 * EXTENT_BYTES))
+        || !written.is_multiple_of(64)
+    {
+        let stored = cluster.set((written % 5) as u16, &format!("item-{written}"), &[written as u8; 20_000]);
+        assert!(stored.is_some(), "an answer");
+        written += 1;
+        assert!(written < 20_000, "it is full some time");
+    }
+    (cluster, budgets, written)
+}
+
+/// The answer, however long it takes.
+fn put_patiently(cluster: &mut Cluster, node: u16, key: &str, value: &[u8]) -> Outcome {
+    let (token, upload) = cluster.begin_upload(node, key, value.len(), StoreMode::Set);
+    cluster.settle();
+    let mut fed = 0;
+    for _ in 0..500 {
+        if let Some(outcome) = cluster.answers.remove(&token) {
+            return outcome;
+        }
+        fed = cluster.feed(node, upload, value, fed);
+        cluster.advance(10);
+    }
+    panic!("no answer about {key}, of which {fed} bytes were taken");
+}
+
 /// What stripes lie elsewhere do so in groups that the full node has no part in.
 fn check_exceptions(cluster: &Cluster, object: &Object) {
     let map = cluster.coordinator.map().unwrap();
@@ -65,6 +99,36 @@ fn transient(cluster: &Cluster) -> u64 {
             + stats.arriving_bytes
     };
     cluster.hosts.values().map(of).sum::<u64>() + cluster.tentative_bytes()
+}
+
+#[test]
+fn where_items_have_all_memory_they_make_way_for_long_values_until_these_have_their_share() {
+    let (mut cluster, budgets, written) = full_of_items(Eviction::Clock);
+    for number in 0..60 {
+        let key = format!("long-{number}");
+        let stored = put_patiently(&mut cluster, (number % 5) as u16, &key, &value_of(number));
+        assert!(matches!(stored, Outcome::Stored(_)), "{key}: {stored:?}");
+        assert!(cluster.read(3, &key).unwrap() == value_of(number), "{key}");
+    }
+    let share = LIMIT / store::CHUNK_SHARE;
+    for budget in &budgets {
+        let chunks = budget.used(Category::Chunks);
+        assert!(chunks > share / 2, "{chunks} bytes of chunks of a share of {share}");
+        assert!(chunks <= share, "beyond their share chunks make way for chunks: {chunks} of {share}");
+    }
+    let there = (0..written).filter(|i| cluster.get(0, &format!("item-{i}")).is_some()).count();
+    assert!(there > 500, "most items stay: {there} of {written}");
+    cluster.advance(1_000);
+    assert_eq!(transient(&cluster), 0);
+}
+
+#[test]
+fn items_that_may_not_go_make_no_way_and_a_long_value_is_refused_at_once() {
+    let (mut cluster, _, _) = full_of_items(Eviction::None);
+    for number in 0..4 {
+        let stored = cluster.put(number, &format!("long-{number}"), &value_of(number.into()));
+        assert_eq!(stored, Some(Outcome::Failed(Failure::OutOfMemory)));
+    }
 }
 
 #[test]

@@ -105,11 +105,12 @@ fn kept_in_vain(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
     })
 }
 
-/// What is still under way about chunks, if anything is; none where everything is at rest.
-pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
+/// What is still under way about chunks, if anything is; none where everything is at rest. Where a stand-in `is_starved` it may not know
+/// what has become of some, for the pages that say so have no room.
+pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes, is_starved: bool) -> Option<String> {
     for host in nodes.hosts() {
         let objects = host.stats().objects;
-        let under_way = objects.tentative_bytes
+        let under_way = if is_starved { 0 } else { objects.tentative_bytes }
             + objects.arriving_bytes
             + if objects.starved_fills > 0 { 0 } else { objects.lacking_chunks }
             + objects.open_ids

@@ -39,7 +39,9 @@ impl AtRest<'_> {
     fn stirring(&self) -> Option<String> {
         let (map, nodes) = (self.cluster.map()?, &self.cluster.nodes);
         let takes_chunks = map.groups.iter().any(GroupView::takes_chunks);
-        takes_chunks.then(|| chunks::unrest(map, nodes)).flatten().or_else(|| quotas::unrest(map, nodes))
+        let is_starved = map.groups.iter().flat_map(|view| &view.data).any(|role| self.is_starved(role));
+        let unrest = takes_chunks.then(|| chunks::unrest(map, nodes, is_starved)).flatten();
+        unrest.or_else(|| quotas::unrest(map, nodes))
     }
 
     /// Whether the chunks of every role that has a member with room are where that is.

@@ -5,7 +5,7 @@ use proto::GraphSettings;
 use rng::Rng;
 use types::{EXTENT_BYTES, MAX_CELL_BYTES, ObjectLayout};
 
-use super::{Focus, Memory, Options};
+use super::{Focus, Memory, Options, Verb};
 
 /// Layouts of values in chunks, by turns.
 const LAYOUTS: [ObjectLayout; 4] =
@@ -58,8 +58,10 @@ impl Options {
         let crowded = self.focus == Focus::Objects && rng.once_in(3);
         // By the seed alone, so that all else is drawn as it was.
         let scattered = self.focus == Focus::Objects && self.seed % 5 < 2;
+        let beside_items = self.focus == Focus::Objects && self.seed % 7 == 3;
         let options = if scattered { self.scattered(rng) } else { self };
-        let mut options = if crowded { options.crowded(rng) } else { options };
+        let options = if crowded { options.crowded(rng) } else { options };
+        let mut options = if beside_items { options.beside_items() } else { options };
         options.limits.upload_bytes = rng.pick(&[1, 200_000, 64 << 20]);
         options.limits.extensions = rng.pick(&[1, 2, 32]);
         options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
@@ -97,6 +99,20 @@ impl Options {
             2 * self.groups as u64 * u64::from(self.memory.area_extents + 2)
         };
         self.memory.node_bytes = extents * EXTENT_BYTES as u64;
+        self
+    }
+
+    /// Items that would fill more than all memory, and long values beside them: those have to make way for these.
+    fn beside_items(mut self) -> Self {
+        let members = (self.groups * (self.k + self.m)).div_ceil(self.nodes) as u64;
+        let node_bytes = EXTENT_BYTES as u64 * (members + 4 + self.seed % 3);
+        self.memory = Memory { node_bytes, area_extents: 8, evict: true };
+        self.text_keys = 200;
+        self.mix[Verb::Set as usize] = 40;
+        self.sizes.mix = [0, 1, 1, 1, 1, 10, 6];
+        if let Some(objects) = &mut self.objects {
+            objects.above = 80_000;
+        }
         self
     }
 

@@ -117,6 +117,22 @@ impl ChunkPages {
         u64::from(self.lock().free_count) * PAGE_BYTES as u64 + extents * EXTENT_BYTES as u64
     }
 
+    /// Whether chunks have less than their share of the memory ([`crate::CHUNK_SHARE`]).
+    #[must_use]
+    pub fn lacks_share(&self) -> bool {
+        self.0.budget.chunks_lack() >= EXTENT_BYTES as u64
+    }
+
+    /// As long as a pool `claims`, areas do not grow into the share of chunks.
+    pub fn claim(&self, claims: bool) {
+        let mut pool = self.lock();
+        match (std::mem::replace(&mut pool.claims, claims), claims) {
+            (false, true) => self.0.budget.begin_claim(),
+            (true, false) => self.0.budget.end_claim(),
+            _ => {}
+        }
+    }
+
     /// Whether `other` is a handle of the same pool.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -165,6 +181,8 @@ pub(super) struct Pool {
     /// Pages, of all extents.
     free_count: u32,
     charge: Charge,
+    /// Whether areas are held back for it.
+    claims: bool,
 }
 
 impl Pool {
@@ -178,6 +196,7 @@ impl Pool {
             idle_for_long: 0,
             free_count: 0,
             charge: Charge::empty(budget, Category::Chunks),
+            claims: false,
         }
     }
 
@@ -385,7 +404,11 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.charge.budget().end_idle((self.idle.len() * EXTENT_BYTES) as u64);
+        let budget = self.charge.budget();
+        if self.claims {
+            budget.end_claim();
+        }
+        budget.end_idle((self.idle.len() * EXTENT_BYTES) as u64);
     }
 }
 

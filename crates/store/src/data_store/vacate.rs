@@ -44,6 +44,12 @@ impl DataStore {
         vacant(&self.contents, &self.slots)
     }
 
+    /// The extent that was emptied as `Reclaiming::propose_extent` says, once all of it is free; it is vacant then.
+    pub fn take_emptied(&mut self) -> Option<u32> {
+        let extent = self.reclaimer.take_extent(&mut self.slots)?;
+        vacant(&self.contents, &self.slots).any(|vacant| vacant == extent).then_some(extent)
+    }
+
     /// For the extent that is on its way back.
     pub fn vacating(&mut self) -> Vacating<'_> {
         let Self { contents, slots, growth, .. } = self;

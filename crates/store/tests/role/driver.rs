@@ -300,7 +300,23 @@ impl Role {
     }
 
     fn reclaim(&mut self, len: usize) -> Result<(), NoRoom> {
-        match self.store.reclaiming().propose(len, self.now) {
+        let proposal = self.store.reclaiming().propose(len, self.now);
+        self.carry_out(proposal)
+    }
+
+    /// Empties the extent that is to go back; which one, if one can be emptied.
+    pub fn empty_extent(&mut self) -> Option<u32> {
+        loop {
+            if let Some(extent) = self.store.take_emptied() {
+                return Some(extent);
+            }
+            let proposal = self.store.reclaiming().propose_extent(self.now);
+            self.carry_out(proposal).ok()?;
+        }
+    }
+
+    fn carry_out(&mut self, proposal: Reclaim) -> Result<(), NoRoom> {
+        match proposal {
             Reclaim::Remove(victims) => self.log_victims(&victims),
             Reclaim::Move(victims) => {
                 let moved = victims.into_iter().filter(|victim| self.log_move(*victim)).count();

@@ -46,6 +46,60 @@ fn items_that_are_read_outlive_the_others() {
 }
 
 #[test]
+fn the_highest_extent_is_emptied_beside_writes_and_goes_back() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, CAPACITY);
+    let before = role.model.len();
+    assert!(role.store.vacant_extents().next().is_none(), "all of it is full");
+    assert_eq!(role.empty_extent(), Some(EXTENTS as u32 - 1));
+    role.check();
+    let left = role.model.len();
+    assert!(left > before / 3, "what lies in other extents stays: {left} of {before}");
+    assert_eq!(role.store.vacant_extents().next(), Some(EXTENTS as u32 - 1));
+    assert!(role.vacate_one(), "it goes back");
+    assert_eq!(role.store.area().extents().count(), EXTENTS - 1);
+    role.check_present();
+}
+
+#[test]
+fn writes_find_room_beside_an_extent_that_is_being_emptied_and_get_it_if_nobody_goes_on() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, CAPACITY);
+    let Reclaim::Remove(victims) = role.store.reclaiming().propose_extent(UnixSeconds(0)) else {
+        panic!("items are there that may go")
+    };
+    role.log_victims(&victims);
+    role.commit_all();
+    let top = |role: &Role| {
+        let is_there = |key: &&Vec<u8>| match role.store.find(hash(key), key) {
+            Found::Hit(addr, _) => addr.byte() / types::EXTENT_BYTES == EXTENTS - 1,
+            other => panic!("{other:?}"),
+        };
+        role.model.keys().filter(is_there).count()
+    };
+    let held = top(&role);
+    for i in CAPACITY..CAPACITY + 200 {
+        role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
+    }
+    role.commit_all();
+    assert!(top(&role) <= held, "nothing is put into it");
+    for i in CAPACITY..8 * CAPACITY {
+        role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();
+    }
+    role.commit_all();
+    assert!(top(&role) > held, "nobody has gone on");
+    role.check();
+}
+
+#[test]
+fn where_nothing_may_be_evicted_no_extent_is_emptied() {
+    let mut role = role(Eviction::None);
+    fill(&mut role, CAPACITY * 9 / 10);
+    assert_eq!(role.empty_extent(), None);
+    role.check();
+}
+
+#[test]
 fn when_all_are_hot_the_oldest_go() {
     let mut role = role(Eviction::Clock);
     fill(&mut role, 1500);

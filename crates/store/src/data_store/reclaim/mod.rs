@@ -7,7 +7,8 @@
 //! have room, so that the run becomes free for any class; evicting by CLOCK. The hand goes over all runs in
 //! the order of their addresses, whatever their class: items of a size that is no longer written are never read into
 //! safety, so their runs empty one after the other and change class. For a large item, and for the first items of a class of
-//! spans of several runs, a window of neighbouring runs is chosen, kept out of allocation and emptied.
+//! spans of several runs, a window of neighbouring runs is chosen, kept out of allocation and emptied. So is an extent that is to go
+//! back to the node, which is short of memory for chunks ([`Reclaiming::propose_extent`]).
 //!
 //! A namespace at its quota gives up items of its own: the same hand, which passes those of others by ([`Reclaiming::propose_of`]).
 //!
@@ -59,6 +60,12 @@ impl<'a> Reclaiming<'a> {
         self.reclaimer.reclaim(&mut self.ground, len_bytes, now)
     }
 
+    /// What empties an extent, so that it can go back ([`super::DataStore::take_emptied`]).
+    pub fn propose_extent(&mut self, now: UnixSeconds) -> Reclaim {
+        self.ground.slots.set_now(now);
+        self.reclaimer.reclaim_extent(&mut self.ground).unwrap_or(Reclaim::Nothing)
+    }
+
     /// Items of `namespace`, at most 64, that were not read lately: after them `bytes` more of its slots are free, if it has as many.
     /// None while enough of what was proposed is on its way.
     pub fn propose_of(&mut self, namespace: NamespaceId, bytes: usize, now: UnixSeconds) -> Vec<Victim> {
@@ -92,6 +99,8 @@ pub(super) struct Reclaimer {
     expiry_run: u32,
     compaction: Compaction,
     windows: Windows,
+    /// The extent that is to go back: nothing that looks for room may have it.
+    leaving: Windows,
 }
 
 impl Reclaimer {
@@ -99,6 +108,7 @@ impl Reclaimer {
     pub(super) fn reclaim(&mut self, ground: &mut Ground<'_>, len_bytes: usize, now: UnixSeconds) -> Reclaim {
         self.compaction.tend(ground.slots);
         self.windows.tend(ground.slots);
+        self.leaving.tend(ground.slots);
         if has_claimed_enough(ground) {
             return Reclaim::Nothing;
         }
@@ -118,6 +128,17 @@ impl Reclaimer {
             None => self.compaction.empty(ground).or_else(|| self.evict(ground)),
         };
         proposal.unwrap_or(Reclaim::Nothing)
+    }
+
+    /// Only where items may be evicted: else all that is there is needed.
+    fn reclaim_extent(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
+        let may_go =
+            ground.eviction == Eviction::Clock && ground.has_evictable() && ground.contents.is_whole();
+        if !may_go || has_claimed_enough(ground) {
+            return None;
+        }
+        self.leaving.tend(ground.slots);
+        self.leaving.empty_extent(ground)
     }
 
     fn reclaim_of(&mut self, ground: &mut Ground<'_>, namespace: NamespaceId, bytes: usize) -> Vec<Victim> {
@@ -146,6 +167,11 @@ impl Reclaimer {
         self.windows.take(slots, span, align)
     }
 
+    /// The extent that was to be emptied, once it is.
+    pub(super) fn take_extent(&mut self, slots: &mut Slots) -> Option<u32> {
+        self.leaving.take_extent(slots)
+    }
+
     /// Lets held runs that have room for an item of `class` take items again; whether there were any.
     pub(super) fn release_hold_for(&mut self, slots: &mut Slots, class: RunClass) -> bool {
         self.compaction.tend(slots);
@@ -154,20 +180,22 @@ impl Reclaimer {
 
     /// Gives the window up if it lies over any of `runs`.
     pub(super) fn release_window_over(&mut self, slots: &mut Slots, runs: Range<u32>) {
-        self.windows.release_over(slots, runs);
+        self.windows.release_over(slots, runs.clone());
+        self.leaving.release_over(slots, runs);
     }
 
     /// That whatever is held is held by somebody who will let it go: a run that nobody knows of would never be used again.
     pub(super) fn check_invariants(&self, slots: &Slots) {
         for (at, run) in (0..).zip(slots.allocator().runs()) {
             let is_known = match run.hold {
-                Hold::None => !self.windows.covers(at),
+                Hold::None => !self.windows.covers(at) && !self.leaving.covers(at),
                 Hold::Compacting => self.compaction.empties(at),
-                Hold::Window => self.windows.covers(at),
+                Hold::Window => self.windows.covers(at) != self.leaving.covers(at),
             };
             assert!(is_known, "run {at} is held as {:?}, and nobody knows why", run.hold);
         }
         self.windows.check_invariants(slots.allocator());
+        self.leaving.check_invariants(slots.allocator());
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Where items may be evicted, a window costs what is read in it, not its bytes: however few they are, items that are read
 //! outweigh large ones that are not. Those that lie in the window all the same move elsewhere, if there is room.
+//!
+//! An extent that is to go back is such a window too, and the highest one that can be emptied: parities keep an extent for as long as
+//! one of their data roles has it, so all give up the same ones.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::ground::{Ground, Reclaim};
-use crate::alloc::{Allocator, Hold, Run, SlotState};
+use crate::alloc::{Allocator, Hold, RUNS_PER_EXTENT, Run, SlotState};
 use crate::data_store::config::Eviction;
 use crate::data_store::slots::Slots;
 use types::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
@@ -58,11 +61,31 @@ impl Windows {
         }
         if self.window.is_none() {
             let window = self.cheapest(ground, span, align)?;
-            for at in window.runs() {
-                ground.slots.allocator_mut().set_hold(at, Hold::Window);
-            }
-            self.window = Some(window);
+            self.hold(ground.slots, window);
         }
+        self.go_on(ground)
+    }
+
+    /// Items of the extent that is being emptied, or of the highest one that can be.
+    pub(super) fn empty_extent(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
+        if self.window.is_none() {
+            let window = highest_extent(ground)?;
+            self.hold(ground.slots, window);
+        }
+        let proposal = self.go_on(ground)?;
+        // As long as it goes on it is not in vain, however many items there are.
+        self.window = self.window.map(|window| Window { patience: PATIENCE, ..window });
+        Some(proposal)
+    }
+
+    fn hold(&mut self, slots: &mut Slots, window: Window) {
+        for at in window.runs() {
+            slots.allocator_mut().set_hold(at, Hold::Window);
+        }
+        self.window = Some(window);
+    }
+
+    fn go_on(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
         let runs = self.window.into_iter().flat_map(Window::runs);
         let items: Vec<Addr> = runs.flat_map(|at| items_over(ground.allocator(), at)).collect();
         let is_stuck = items.iter().any(|addr| ground.slots.is_claimable(*addr));
@@ -75,6 +98,11 @@ impl Windows {
             self.release(ground.slots);
         }
         proposal
+    }
+
+    /// Lets go of the extent that was to be emptied, if it is empty.
+    pub(super) fn take_extent(&mut self, slots: &mut Slots) -> Option<u32> {
+        self.take(slots, RUNS_PER_EXTENT, RUNS_PER_EXTENT).map(|first| first / RUNS_PER_EXTENT)
     }
 
     /// Takes the window for `span` runs from a multiple of `align` on, if it is empty and suits.
@@ -157,6 +185,18 @@ impl Windows {
         let (_, first, count) = found.into_iter().min()?;
         Some(Window { first, count, patience: PATIENCE })
     }
+}
+
+/// An extent as a window: the highest one that can be emptied, among the highest ones.
+fn highest_extent(ground: &Ground<'_>) -> Option<Window> {
+    let extents = ground.allocator().runs().len() as u32 / RUNS_PER_EXTENT;
+    let firsts = (0..extents).rev().map(|extent| extent * RUNS_PER_EXTENT);
+    let there = firsts.filter(|first| ground.allocator().is_active(*first)).take(MAX_WINDOWS);
+    // One into which something reaches from below, or out of which something reaches, is passed over.
+    let whole =
+        |first: &u32| whole_spans(ground.allocator(), *first, RUNS_PER_EXTENT) == Some(RUNS_PER_EXTENT);
+    let first = there.filter(whole).find(|first| cost(ground, *first, RUNS_PER_EXTENT).is_some())?;
+    Some(Window { first, count: RUNS_PER_EXTENT, patience: PATIENCE })
 }
 
 /// Slots for items that move, counted before any of them is taken.
