@@ -10,6 +10,7 @@ use native::{
 use types::op::Key;
 use types::{NamespaceId, Once, Scan, Slot, Time};
 
+use crate::direct::Trip;
 use crate::event::ConnId;
 use crate::operation::{Body, Op, ScanOp};
 use crate::rules::Rules;
@@ -36,6 +37,8 @@ pub(crate) struct Request {
     pub way: Way,
     /// Whether its chunks are all there.
     pub committing: bool,
+    /// Since when it is on its way, if its way was chosen.
+    pub trip: Option<Trip>,
 }
 
 /// Which way a value in chunks goes.
@@ -112,6 +115,7 @@ impl Request {
             name: None,
             way: Way::Node,
             committing: false,
+            trip: None,
         }
     }
 
@@ -375,6 +379,11 @@ impl Reading {
     pub(crate) fn rest(&self) -> Range {
         let start = self.range.0 + self.come;
         Range { start, len: self.range.1 - start }
+    }
+
+    /// How many bytes are wanted.
+    pub(crate) fn len(self) -> u64 {
+        self.range.1 - self.range.0
     }
 
     /// Bytes that the caller has not taken.

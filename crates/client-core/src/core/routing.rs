@@ -182,6 +182,7 @@ impl Core {
 
     pub(super) fn finish(&mut self, id: RequestId, result: Result<Done, Error>) {
         let Some(request) = self.requests.remove(id) else { return };
+        self.measure(id, &request, &result);
         self.direct.end(id);
         self.name_is_free(&request);
         if self.session_settles(id, &request, &result) {
