@@ -240,7 +240,10 @@ impl Core {
             }
             match request.fate(self.config.rules, |place| connection.has_left(place)) {
                 Fate::Again => self.send_again(now, *id, 0),
-                Fate::Nothing => self.finish(*id, Err(Error::Unreachable)),
+                Fate::Nothing => {
+                    let error = request.interrupted();
+                    self.finish(*id, Err(error));
+                }
                 Fate::Unknown => self.finish(*id, Err(Error::Unknown)),
             }
         }

@@ -11,6 +11,7 @@ use types::op::Key;
 use types::{NamespaceId, Once, Scan, Slot, Time};
 
 use crate::direct::Trip;
+use crate::error::Error;
 use crate::event::ConnId;
 use crate::operation::{Body, Op, ScanOp};
 use crate::rules::Rules;
@@ -125,6 +126,12 @@ impl Request {
             Op::Store { body, .. } => body.len(),
             _ => 0,
         }
+    }
+
+    /// Why it has failed whose value is gone before its end.
+    pub(crate) fn interrupted(&self) -> Error {
+        let fed = self.upload.as_ref().map_or(0, |upload| upload.len - upload.unfed);
+        if self.may_be_done() { Error::Unknown } else { Error::Interrupted(fed) }
     }
 
     /// What it has to send, and where.

@@ -2,7 +2,7 @@
 
 use types::Time;
 
-use native::{Code, FromClient};
+use native::FromClient;
 
 use super::{Core, scans};
 use crate::error::Error;
@@ -157,8 +157,7 @@ impl Core {
                 // What did not come of it once is left to a node, if that can still have the value.
                 self.direct.end(id);
                 if !request.can_restart() {
-                    let is_open = request.may_be_done();
-                    let error = if is_open { Error::Unknown } else { Error::Code(Code::Unavailable) };
+                    let error = request.interrupted();
                     return self.finish(id, Err(error));
                 }
                 request.way = Way::Node;

@@ -466,7 +466,7 @@ impl Direct {
         }
         if step.renews {
             let ask = Ask::Renew(written.object);
-            self.send(id, key.clone(), None, What::Farewell, ask, VecDeque::new());
+            self.send(id, key.clone(), None, What::Renewal, ask, VecDeque::new());
         }
         for put in step.puts {
             let what = What::Put { stripe: put.ask.chunk.stripe };
@@ -559,6 +559,14 @@ impl Direct {
                     self.commands.push_back(Command::Room(part.parent));
                 }
             }
+            (Some(What::Renewal), Answer::Just(native::Code::Noted)) => drop(self.parts.remove(&id)),
+            // Nobody can commit it any more.
+            (Some(What::Renewal), Answer::Just(native::Code::NotOpen)) => {
+                let Some(part) = self.parts.remove(&id) else { return };
+                if means.rules.heeds_that_an_id_is_gone() && self.is_under_way(part.parent) {
+                    self.give_way(part.parent);
+                }
+            }
             _ => self.is_over(means, id),
         }
     }
@@ -626,6 +634,10 @@ impl Direct {
                 self.go_on(means, part.parent);
             }
             (Kind::Write(_), What::Put { .. }) => self.give_way(part.parent),
+            (Kind::Write(write), What::Renewal) => {
+                write.renews_soon(means.now);
+                self.go_on(means, part.parent);
+            }
             _ => {}
         }
     }

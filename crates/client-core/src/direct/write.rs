@@ -155,6 +155,16 @@ impl Write {
         }
     }
 
+    /// The owner has not said whether it has heard that bytes are still coming.
+    pub(super) fn renews_soon(&mut self, now: Time) {
+        let soon = now + (self.open_us() / RENEWALS / RENEWALS).max(1);
+        self.renews_at = Some(self.renews_at.map_or(soon, |at| at.min(soon)));
+    }
+
+    fn open_us(&self) -> u64 {
+        u64::from(self.begun.open_ms) * 1000
+    }
+
     /// Whether a holder has been silent for too long.
     pub(super) fn has_stalled(&self, now: Time) -> bool {
         self.stalls_at.is_some_and(|at| at <= now)
@@ -170,8 +180,7 @@ impl Write {
         }
         let patience = means.now + means.deadline.since(means.now) / PATIENCE;
         self.stalls_at = (!self.lacking.is_empty()).then(|| self.stalls_at.unwrap_or(patience));
-        let open_us = u64::from(self.begun.open_ms) * 1000;
-        let next_renewal = means.now + (open_us / RENEWALS).max(1);
+        let next_renewal = means.now + (self.open_us() / RENEWALS).max(1);
         let renews = *self.renews_at.get_or_insert(next_renewal) <= means.now;
         if renews {
             self.renews_at = Some(next_renewal);
