@@ -4,7 +4,7 @@ use types::Time;
 
 use native::FromClient;
 
-use super::{Core, scans};
+use super::{Core, scans, transfers};
 use crate::error::Error;
 use crate::event::{ConnId, Done, Event, RequestId};
 use crate::request::{Place, Request, Way};
@@ -181,7 +181,8 @@ impl Core {
 
     pub(super) fn finish(&mut self, id: RequestId, result: Result<Done, Error>) {
         let Some(request) = self.requests.remove(id) else { return };
-        self.measure(id, &request, &result);
+        let chunks_above = self.config.chunks_above;
+        transfers::measure(&mut self.direct, self.seen, id, &request, &result, chunks_above);
         self.direct.end(id);
         self.name_is_free(&request);
         if self.session_settles(id, &request, &result) {
