@@ -142,18 +142,20 @@ impl Connection {
         self.handed > place
     }
 
-    /// What is to be sent next, at most so many buffers; from now on it counts as sent.
-    pub(crate) fn take_output(&mut self, most: usize, into: &mut Vec<Bytes>) {
+    /// What is to be sent next, at most so many buffers; from now on it counts as sent. How many bytes those are.
+    pub(crate) fn take_output(&mut self, most: usize, into: &mut Vec<Bytes>) -> u64 {
         self.announced = false;
         if !self.tail.is_empty() {
             self.out.push_back(std::mem::take(&mut self.tail).into());
         }
+        let handed = self.handed;
         for _ in 0..most {
             let Some(bytes) = self.out.pop_front() else { break };
             self.out_bytes -= bytes.len();
             self.handed += bytes.len() as u64;
             into.push(bytes);
         }
+        self.handed - handed
     }
 
     /// What waits to be sent and lies in this memory is copied.

@@ -77,8 +77,8 @@ impl Core {
             return Err(Error::TooLarge);
         }
         let deadline = now + timeout_us.unwrap_or(self.config.timeout_us);
-        let way = self.direct.way_of(now, self.config.chunks_above, &op);
-        let request = Request { way, ..Request::new(key, op, deadline) };
+        let (way, trip) = self.direct.way_of(now, self.config.chunks_above, &op);
+        let request = Request { way, trip, ..Request::new(key, op, deadline) };
         let waits = request.is_incomplete();
         let wants = request.upload.as_ref().is_some_and(|upload| upload.wants_more());
         let id = self.requests.add(request);
@@ -180,7 +180,8 @@ impl Core {
     /// What a connection has to send next, at most so many buffers: it counts as sent from now on.
     pub fn poll_output(&mut self, now: Time, conn: ConnId, most: usize, into: &mut Vec<Bytes>) {
         let Some(connection) = self.links.get_mut(conn) else { return };
-        connection.take_output(most, into);
+        let sent = connection.take_output(most, into);
+        self.direct.note_sent(sent);
         // There may be room again for what was held back.
         self.pump(now, conn);
         self.push(conn);
@@ -239,7 +240,10 @@ impl Core {
             }
             match request.fate(self.config.rules, |place| connection.has_left(place)) {
                 Fate::Again => self.send_again(now, *id, 0),
-                Fate::Nothing => self.finish(*id, Err(Error::Unreachable)),
+                Fate::Nothing => {
+                    let error = request.interrupted();
+                    self.finish(*id, Err(error));
+                }
                 Fate::Unknown => self.finish(*id, Err(Error::Unknown)),
             }
         }

@@ -9,6 +9,9 @@ pub enum Error {
     /// The server has said so. `Code::Expired` is said of a write that may have been done, and of which nobody will know any more.
     #[error("the server says: {0:?}")]
     Code(Code),
+    /// Nothing was done, of a value of which so many bytes had been fed: they are gone, so it has to be fed anew.
+    #[error("nothing was done: the value has to be fed anew, of which {0} bytes were gone")]
+    Interrupted(u64),
     /// Nothing was done: no node could be reached in time.
     #[error("no node could be reached in time; nothing was done")]
     Unreachable,
@@ -51,7 +54,8 @@ impl Error {
         match self {
             Self::Code(Code::Unknown | Code::Expired | Code::Cancelled | Code::Lost) => false,
             Self::Code(_) => true,
-            Self::Unreachable | Self::NoNamespace | Self::Full | Self::BadKey | Self::TooLarge => true,
+            Self::Interrupted(_) | Self::Unreachable | Self::NoNamespace => true,
+            Self::Full | Self::BadKey | Self::TooLarge => true,
             Self::TimedOut
             | Self::Unknown
             | Self::Changed

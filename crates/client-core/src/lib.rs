@@ -43,7 +43,7 @@ mod walk;
 pub use config::Config;
 pub use connection::disown;
 pub use core::Core;
-pub use direct::{Coding, Stats};
+pub use direct::{Coding, Estimate, Estimates, Stats};
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, RequestId};
 pub use operation::{Body, Op, Operation, ScanOp};

@@ -10,6 +10,8 @@ use native::{
 use types::op::Key;
 use types::{NamespaceId, Once, Scan, Slot, Time};
 
+use crate::direct::Trip;
+use crate::error::Error;
 use crate::event::ConnId;
 use crate::operation::{Body, Op, ScanOp};
 use crate::rules::Rules;
@@ -36,6 +38,8 @@ pub(crate) struct Request {
     pub way: Way,
     /// Whether its chunks are all there.
     pub committing: bool,
+    /// Since when it is on its way, if its way was chosen.
+    pub trip: Option<Trip>,
 }
 
 /// Which way a value in chunks goes.
@@ -112,6 +116,7 @@ impl Request {
             name: None,
             way: Way::Node,
             committing: false,
+            trip: None,
         }
     }
 
@@ -121,6 +126,12 @@ impl Request {
             Op::Store { body, .. } => body.len(),
             _ => 0,
         }
+    }
+
+    /// Why it has failed whose value is gone before its end.
+    pub(crate) fn interrupted(&self) -> Error {
+        let fed = self.upload.as_ref().map_or(0, |upload| upload.len - upload.unfed);
+        if self.may_be_done() { Error::Unknown } else { Error::Interrupted(fed) }
     }
 
     /// What it has to send, and where.
@@ -375,6 +386,11 @@ impl Reading {
     pub(crate) fn rest(&self) -> Range {
         let start = self.range.0 + self.come;
         Range { start, len: self.range.1 - start }
+    }
+
+    /// How many bytes are wanted.
+    pub(crate) fn len(self) -> u64 {
+        self.range.1 - self.range.0
     }
 
     /// Bytes that the caller has not taken.

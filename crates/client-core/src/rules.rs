@@ -43,6 +43,8 @@ bugs! {
     CellsOfOtherRows;
     /// A data role of which a page has to be asked for again counts as scanned.
     ScanSkipsWhatMoved;
+    /// A value goes on to be put though its owner has said that its id is gone.
+    GoneIdUnheeded;
 }
 
 /// See the module.
@@ -143,6 +145,11 @@ impl Rules {
     /// A page that has not come is asked for again, from the same cursor.
     pub(crate) fn scans_go_on_from_their_cursor(self) -> bool {
         self.prevent(Bug::ScanSkipsWhatMoved)
+    }
+
+    /// What is put under an id that is gone is put in vain.
+    pub(crate) fn heeds_that_an_id_is_gone(self) -> bool {
+        self.prevent(Bug::GoneIdUnheeded)
     }
 
     /// What is heard of the map is news, also where there is one.

@@ -101,6 +101,7 @@ impl From<Error> for Status {
         match error {
             Error::Code(code) => code.into(),
             Error::Unreachable => Self::Unreachable,
+            Error::Interrupted(_) => Self::Unavailable,
             Error::TimedOut => Self::TimedOut,
             Error::Unknown => Self::Unknown,
             Error::Changed => Self::Changed,
@@ -139,7 +140,7 @@ impl From<Code> for Status {
             Code::NotANumber => Self::NotANumber,
             Code::TooLarge => Self::TooLarge,
             Code::OutOfMemory => Self::OutOfMemory,
-            Code::Busy => Self::Busy,
+            Code::Busy | Code::NotOpen => Self::Busy,
             // Nothing was done, and the client begins another session.
             Code::Unavailable | Code::NoSession | Code::NotDirect | Code::Moved => Self::Unavailable,
             Code::Lost => Self::Lost,
@@ -212,6 +213,7 @@ mod tests {
         let codes = Code::ALL.iter().filter(|code| **code as u8 >= Code::NotANumber as u8);
         for error in codes.map(|code| Error::Code(*code)).chain([
             Error::Unreachable,
+            Error::Interrupted(7),
             Error::TimedOut,
             Error::Unknown,
             Error::Changed,

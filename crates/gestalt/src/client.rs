@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client_core::{Body, Error, Op, Operation, Stats};
+use client_core::{Body, Error, Estimates, Op, Operation, Stats};
 use native::{About, Answer, Code, Places, Range};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -231,6 +231,13 @@ impl Client {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shell.stats()
+    }
+
+    /// What the client has found out about its uplink, its coding, and how long values take that are coded here and by nodes: by that it
+    /// chooses where [`Coding::Auto`](crate::Coding) lets it.
+    #[must_use]
+    pub fn estimates(&self) -> Estimates {
+        self.shell.estimates()
     }
 
     /// Where the bytes of `key` lie.

@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
-use client_core::{Action, Config, ConnId, Core, Done, Error, Event, Operation, RequestId, Stats, disown};
+use client_core::{
+    Action, Config, ConnId, Core, Done, Error, Estimates, Event, Operation, RequestId, Stats, disown,
+};
 use native::Meta;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -115,7 +117,7 @@ impl Shell {
     /// Nothing was asked, and `sink` hears nothing.
     pub fn submit(&self, operation: Operation, sink: Box<dyn Sink>) -> Result<RequestId, Error> {
         let (now, mut state) = self.shared.enter();
-        let id = state.core.submit(now, operation)?;
+        let id = self.shared.tell_core(&mut state.core, now, |core| core.submit(now, operation))?;
         state.sinks.insert(id, sink);
         self.shared.dispatch(now, state);
         Ok(id)
@@ -163,6 +165,12 @@ impl Shell {
         self.shared.enter().1.core.stats()
     }
 
+    /// What it knows of its means and ways.
+    #[must_use]
+    pub fn estimates(&self) -> Estimates {
+        self.shared.enter().1.core.estimates()
+    }
+
     /// How many requests have not ended.
     #[must_use]
     pub fn unfinished(&self) -> usize {
@@ -189,8 +197,23 @@ impl Shared {
 
     fn with(self: &Arc<Self>, act: impl FnOnce(&mut Core, Time)) {
         let (now, mut state) = self.enter();
-        act(&mut state.core, now);
+        self.tell_core(&mut state.core, now, |core| act(core, now));
         self.dispatch(now, state);
+    }
+
+    /// The core is told something; and how long it has coded, if it has.
+    fn tell_core<T>(&self, core: &mut Core, now: Time, act: impl FnOnce(&mut Core) -> T) -> T {
+        let before = core.stats();
+        let result = act(core);
+        let after = core.stats();
+        let coded = after.coded_bytes - before.coded_bytes;
+        if coded > 0 {
+            core.coding_took(coded, self.now().since(now));
+        }
+        if after.turns > before.turns {
+            tracing::info!(estimates = ?core.estimates(), "long values go the other way from here on");
+        }
+        result
     }
 
     /// Tells everybody what has come of what the core was told, and does what it wants done.

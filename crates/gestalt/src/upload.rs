@@ -16,9 +16,17 @@ use crate::value::{Stored, stored};
 pub struct Upload {
     shell: Arc<Shell>,
     id: RequestId,
+    len: u64,
     left: u64,
     wants: Arc<Notify>,
-    outcome: Option<oneshot::Receiver<Result<Answer, Error>>>,
+    outcome: Outcome,
+}
+
+/// What has become of it.
+enum Outcome {
+    Awaited(oneshot::Receiver<Result<Answer, Error>>),
+    Here(Result<Answer, Error>),
+    Taken,
 }
 
 struct Fed {
@@ -51,13 +59,15 @@ impl Upload {
         let wants = Arc::new(Notify::new());
         let sink = Box::new(Fed { wants: Arc::clone(&wants), outcome: sender });
         let id = client.shell.submit(client.operation(key, op), sink)?;
-        Ok(Self { shell: Arc::clone(&client.shell), id, left: len, wants, outcome: Some(outcome) })
+        let (shell, outcome) = (Arc::clone(&client.shell), Outcome::Awaited(outcome));
+        Ok(Self { shell, id, len, left: len, wants, outcome })
     }
 
     /// Gives the next bytes. Returns when more are wanted: so what waits in between has a bound.
     ///
     /// # Errors
-    /// `TooLarge` if there are more than were announced. That the value was refused in between is said by [`Self::finish`].
+    /// `TooLarge` if there are more than were announced; or what [`Self::finish`] would say, where the value has failed already: with
+    /// [`Error::Interrupted`] nothing was done, and all of it may be given to another upload.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), Error> {
         self.left = self.left.checked_sub(bytes.len() as u64).ok_or(Error::TooLarge)?;
         if bytes.is_empty() {
@@ -65,13 +75,24 @@ impl Upload {
         }
         // The first time it is said at once; then whenever there is room again, and at the end.
         self.wants.notified().await;
-        let is_over = self.outcome.as_ref().is_none_or(|outcome| !outcome.is_empty());
-        if is_over {
-            self.wants.notify_one();
-            return Ok(());
+        if let Outcome::Awaited(outcome) = &mut self.outcome
+            && let Ok(known) = outcome.try_recv()
+        {
+            self.outcome = Outcome::Here(known);
         }
-        self.shell.feed(self.id, bytes);
+        match &self.outcome {
+            Outcome::Awaited(_) => self.shell.feed(self.id, bytes),
+            Outcome::Here(Err(error)) => return Err(*error),
+            // It was answered before its end, and nobody wants the rest.
+            Outcome::Here(Ok(_)) | Outcome::Taken => self.wants.notify_one(),
+        }
         Ok(())
+    }
+
+    /// How many bytes have been given.
+    #[must_use]
+    pub fn given(&self) -> u64 {
+        self.len - self.left
     }
 
     /// What became of the value, all of which must have been given.
@@ -83,14 +104,17 @@ impl Upload {
             // Dropping it cancels it.
             return Err(Error::Cancelled);
         }
-        let Some(outcome) = self.outcome.take() else { return Err(Error::Closed) };
-        stored(outcome.await.unwrap_or(Err(Error::Closed))?)
+        match std::mem::replace(&mut self.outcome, Outcome::Taken) {
+            Outcome::Awaited(outcome) => stored(outcome.await.unwrap_or(Err(Error::Closed))?),
+            Outcome::Here(known) => stored(known?),
+            Outcome::Taken => Err(Error::Closed),
+        }
     }
 }
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        if self.outcome.is_some() {
+        if matches!(self.outcome, Outcome::Awaited(_)) {
             self.shell.cancel(self.id);
         }
     }

@@ -339,7 +339,7 @@ fn refused(code: Code) -> Answer<'static> {
     Answer::Refused(match code {
         Code::TooLarge => known(FailureCode::TooLarge),
         Code::OutOfMemory => known(FailureCode::OutOfMemory),
-        Code::Busy => known(FailureCode::Busy),
+        Code::Busy | Code::NotOpen => known(FailureCode::Busy),
         Code::Unavailable => known(FailureCode::Unavailable),
         Code::Lost => known(FailureCode::Lost),
         Code::Unknown | Code::Expired => known(FailureCode::Unknown),

@@ -122,6 +122,8 @@ codes! {
     ScansOff = 78, final;
     /// The session of the write is over: nobody knows any more whether it was done.
     Expired = 79, final;
+    /// Nothing was done: the id of the value is not open any more.
+    NotOpen = 80, again;
 }
 
 /// What is known of an item that has a value.

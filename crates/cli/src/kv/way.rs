@@ -198,7 +198,7 @@ impl Native {
             source.seek(SeekFrom::Start(0)).await?;
             match self.upload(key, (&mut *source, len), about, progress).await? {
                 // What was sent is gone with its node, and nothing was done.
-                Err(Error::Unreachable) if restarts < MAX_RESTARTS => restarts += 1,
+                Err(Error::Interrupted(_) | Error::Unreachable) if restarts < MAX_RESTARTS => restarts += 1,
                 done => return done.map_err(|error| self.explained(error, Asked::Write)),
             }
         }

@@ -196,6 +196,11 @@ impl Core {
             request.way = Way::Node;
             return self.send_again(now, id, 0);
         }
+        // Its chunks are nobody's any more, and its bytes are gone.
+        if code == Code::NotOpen && request.committing && !request.can_restart() {
+            let error = request.interrupted();
+            return self.finish(id, Err(error));
+        }
         // Under its name it may be asked again what became of it.
         let asks_again = self.config.rules.asks_again_what_may_be_done(request.name.is_some());
         let may_repeat = code.may_repeat() || code == Code::Unknown && asks_again;

@@ -2,9 +2,9 @@
 
 use types::Time;
 
-use native::{Code, FromClient};
+use native::FromClient;
 
-use super::{Core, scans};
+use super::{Core, scans, transfers};
 use crate::error::Error;
 use crate::event::{ConnId, Done, Event, RequestId};
 use crate::request::{Place, Request, Way};
@@ -157,8 +157,7 @@ impl Core {
                 // What did not come of it once is left to a node, if that can still have the value.
                 self.direct.end(id);
                 if !request.can_restart() {
-                    let is_open = request.may_be_done();
-                    let error = if is_open { Error::Unknown } else { Error::Code(Code::Unavailable) };
+                    let error = request.interrupted();
                     return self.finish(id, Err(error));
                 }
                 request.way = Way::Node;
@@ -182,6 +181,8 @@ impl Core {
 
     pub(super) fn finish(&mut self, id: RequestId, result: Result<Done, Error>) {
         let Some(request) = self.requests.remove(id) else { return };
+        let chunks_above = self.config.chunks_above;
+        transfers::measure(&mut self.direct, self.seen, id, &request, &result, chunks_above);
         self.direct.end(id);
         self.name_is_free(&request);
         if self.session_settles(id, &request, &result) {

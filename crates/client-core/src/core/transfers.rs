@@ -1,22 +1,33 @@
 //! What the core does for values in chunks that it reads and writes itself (`direct`).
 
 use bytes::Bytes;
-use native::{BegunChunks, FoundChunks, FromClient};
+use native::{Answer, BegunChunks, FoundChunks, FromClient};
 use types::op::Key;
 use types::{NodeId, Time};
 
 use super::Core;
-use crate::direct::{Command, Means, Stats};
+use crate::direct::{By, Command, Direct, Estimates, Means, Stats};
 use crate::error::Error;
 use crate::event::{Done, Event, RequestId};
 use crate::operation::{Body, Op};
-use crate::request::{Found, Place};
+use crate::request::{Found, Place, Reading, Request};
 
 impl Core {
     /// What this client has done by itself.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.direct.stats()
+    }
+
+    /// What it knows of its own means, and of the ways between which it chooses where it may.
+    #[must_use]
+    pub fn estimates(&self) -> Estimates {
+        self.direct.estimates()
+    }
+
+    /// The core has no clock: whoever drives it says how long it has coded so many [bytes](Stats::coded_bytes).
+    pub fn coding_took(&mut self, bytes: u64, us: u64) {
+        self.direct.note_coded(bytes, us);
     }
 
     pub(super) fn means(&self, now: Time) -> Means {
@@ -142,4 +153,25 @@ impl Core {
         }
         self.pump(now, conn);
     }
+}
+
+/// A request whose way was chosen has come to this. What had to be asked again, or went another way in the end, says nothing of its way;
+/// nor does a value of no more than `chunks_above` bytes.
+pub(super) fn measure(
+    direct: &mut Direct,
+    now: Time,
+    id: RequestId,
+    request: &Request,
+    result: &Result<Done, Error>,
+    chunks_above: usize,
+) {
+    let Some(trip) = request.trip else { return };
+    let is_straight = request.attempts == 0 && direct.has(id) == (trip.by == By::Client);
+    let len = match result {
+        Ok(Done::Value) => request.reading.map(Reading::len),
+        Ok(Done::Answer(Answer::Stored(_))) => Some(request.value_len()),
+        _ => None,
+    };
+    let len = len.filter(|len| is_straight && *len > chunks_above as u64);
+    direct.arrives(now, request.op.only_reads(), trip, len);
 }

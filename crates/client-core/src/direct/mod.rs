@@ -12,7 +12,10 @@
 //! | `stripe` | cells and their parities |
 //! | `part` | one request to one holder |
 //! | `policy` | which requests begin so |
+//! | `choice`, `pace` | how long that takes, and what a node would take |
 
+mod choice;
+mod pace;
 mod part;
 mod policy;
 mod read;
@@ -34,10 +37,13 @@ use crate::operation::{Body, Op};
 use crate::request::{Place, Upload, Way};
 use crate::rules::Rules;
 
+pub use choice::Estimate;
+pub(crate) use choice::{By, Trip};
 pub use policy::Coding;
-pub(crate) use policy::Policy;
 
+use pace::{PICOS, Pace};
 use part::{Part, What};
+use policy::Policy;
 use read::Read;
 use write::{Source, Write};
 
@@ -66,6 +72,23 @@ pub struct Stats {
     pub decoded_rows: u64,
     /// Cells that were asked for because others were slow.
     pub hedged_cells: u64,
+    /// Bytes of values that were coded here.
+    pub coded_bytes: u64,
+    /// How often the way was changed by which values go that may go either way.
+    pub turns: u64,
+}
+
+/// What a client knows of its own means, and of the ways between which it chooses where it may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Estimates {
+    /// Bytes a second: the most that were sent of late while a long value was on its way.
+    pub sends: Option<u64>,
+    /// Bytes a second that it codes, and puts into frames.
+    pub codes: Option<u64>,
+    /// Values that are written, by lengths.
+    pub writes: Vec<Estimate>,
+    /// Values that are read, by lengths.
+    pub reads: Vec<Estimate>,
 }
 
 /// What has to be done for a transfer.
@@ -131,6 +154,7 @@ pub(crate) struct Direct {
     codes: Vec<(Profile, Arc<Code>)>,
     stats: Stats,
     hedging: Hedging,
+    pace: Pace,
     last_part: u64,
 }
 
@@ -163,27 +187,50 @@ impl Direct {
             codes: Vec::new(),
             stats: Stats::default(),
             hedging: Hedging::default(),
+            pace: Pace::default(),
             last_part: 0,
         }
     }
 
-    /// Which way a request goes first.
-    pub(crate) fn way_of(&self, now: Time, chunks_above: usize, op: &Op) -> Way {
-        let tries = match op {
-            Op::Get { touch: None, .. } => self.decode.tries(now, None),
-            Op::Store { mode, body: Body::Here(bytes), .. } => {
-                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
-                let is_long = bytes.len() > chunks_above;
-                is_whole && is_long && self.encode.tries(now, Some(bytes.len() as u64))
+    /// Which way a request goes first; and its trip, where that is measured.
+    pub(crate) fn way_of(&mut self, now: Time, chunks_above: usize, op: &Op) -> (Way, Option<Trip>) {
+        let (tries, trip) = match op {
+            Op::Get { touch: None, .. } => self.decode.begin(now, None, &self.pace),
+            Op::Store { mode: StoreMode::Append | StoreMode::Prepend, .. } => (false, None),
+            Op::Store { body, .. } if body.len() <= chunks_above as u64 => (false, None),
+            Op::Store { body: Body::Here(bytes), .. } => {
+                self.encode.begin(now, Some(bytes.len() as u64), &self.pace)
             }
-            Op::Store { mode, body: Body::Fed(len), .. } => {
-                let is_whole = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
-                let is_long = *len > chunks_above as u64;
-                is_whole && is_long && self.encode.tries_fed(now, *len)
-            }
-            _ => false,
+            Op::Store { body: Body::Fed(len), .. } => (self.encode.tries_fed(now, *len), None),
+            _ => (false, None),
         };
-        if tries { Way::Chunks } else { Way::Node }
+        (if tries { Way::Chunks } else { Way::Node }, trip)
+    }
+
+    /// A request that is measured has come to its end, with a value of so many bytes; none = that says nothing.
+    pub(crate) fn arrives(&mut self, now: Time, is_read: bool, trip: Trip, len: Option<u64>) {
+        let policy = if is_read { &mut self.decode } else { &mut self.encode };
+        policy.end(now, trip, len.unwrap_or(0), len.is_some());
+        if len.is_some() && !is_read {
+            self.pace.note_sending(now, trip.began, trip.sent);
+        }
+    }
+
+    /// Bytes have been handed out to be sent.
+    pub(crate) fn note_sent(&mut self, bytes: u64) {
+        self.pace.note_sent(bytes);
+    }
+
+    /// So many bytes were coded in so many microseconds.
+    pub(crate) fn note_coded(&mut self, bytes: u64, us: u64) {
+        self.pace.note_coded(bytes, us);
+    }
+
+    /// What is known of the client's means and ways.
+    pub(crate) fn estimates(&self) -> Estimates {
+        let per_second = |picos: Option<u64>| (1_000_000 * PICOS).checked_div(picos?);
+        let [sends, codes] = [self.pace.sending(), self.pace.coding()].map(per_second);
+        Estimates { sends, codes, writes: self.encode.estimates(), reads: self.decode.estimates() }
     }
 
     /// A value of so many bytes is not to be put into chunks.
@@ -220,7 +267,8 @@ impl Direct {
 
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
-        Stats { hedged_cells: self.hedging.cells(), ..self.stats }
+        let turns = self.encode.turns() + self.decode.turns();
+        Stats { hedged_cells: self.hedging.cells(), turns, ..self.stats }
     }
 
     /// A value in chunks was found, and its request is to read them.
@@ -241,6 +289,9 @@ impl Direct {
         begun: BegunChunks,
     ) {
         let code = self.code(begun.chunks.code);
+        if let Some(code) = &code {
+            self.pace.note_code(code.k(), code.n());
+        }
         let source = value.map_or_else(|| Source::Fed(VecDeque::new(), 0), Source::Here);
         let kind = Kind::Write(Write::new(begun, source, code));
         self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
@@ -405,6 +456,7 @@ impl Direct {
             return self.give_way(id);
         }
         let key = key.clone();
+        self.stats.coded_bytes += step.coded_bytes;
         let Kind::Write(write) = kind else { return };
         let written = write.written();
         if step.is_whole {
@@ -414,7 +466,7 @@ impl Direct {
         }
         if step.renews {
             let ask = Ask::Renew(written.object);
-            self.send(id, key.clone(), None, What::Farewell, ask, VecDeque::new());
+            self.send(id, key.clone(), None, What::Renewal, ask, VecDeque::new());
         }
         for put in step.puts {
             let what = What::Put { stripe: put.ask.chunk.stripe };
@@ -507,6 +559,14 @@ impl Direct {
                     self.commands.push_back(Command::Room(part.parent));
                 }
             }
+            (Some(What::Renewal), Answer::Just(native::Code::Noted)) => drop(self.parts.remove(&id)),
+            // Nobody can commit it any more.
+            (Some(What::Renewal), Answer::Just(native::Code::NotOpen)) => {
+                let Some(part) = self.parts.remove(&id) else { return };
+                if means.rules.heeds_that_an_id_is_gone() && self.is_under_way(part.parent) {
+                    self.give_way(part.parent);
+                }
+            }
             _ => self.is_over(means, id),
         }
     }
@@ -574,6 +634,10 @@ impl Direct {
                 self.go_on(means, part.parent);
             }
             (Kind::Write(_), What::Put { .. }) => self.give_way(part.parent),
+            (Kind::Write(write), What::Renewal) => {
+                write.renews_soon(means.now);
+                self.go_on(means, part.parent);
+            }
             _ => {}
         }
     }

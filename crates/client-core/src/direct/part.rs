@@ -28,6 +28,8 @@ pub(super) enum What {
     Fetch { batch: u64, role: u8, cells: Option<(Cells, u32)> },
     /// A chunk is put.
     Put { stripe: u32 },
+    /// The id of the value is to stay open.
+    Renewal,
     /// The owner is told something, as that a transfer is over or goes on; what it says to that is of no interest.
     Farewell,
 }
@@ -35,7 +37,7 @@ pub(super) enum What {
 impl What {
     /// Whether it ends with its transfer.
     pub(super) fn is_of_transfer(&self) -> bool {
-        !matches!(self, Self::Farewell)
+        !matches!(self, Self::Farewell | Self::Renewal)
     }
 }
 

@@ -36,8 +36,9 @@ pub(super) struct Write {
     next: u32,
     /// Those that are coded and not done: how many acknowledgements each lacks.
     lacking: BTreeMap<u32, usize>,
-    /// CRC32C of what has been coded.
+    /// CRC32C of what has been coded, and how many bytes that are.
     checksum: u32,
+    coded_bytes: u64,
     /// Who has not acknowledged a chunk by then is not waited for.
     stalls_at: Option<Time>,
     /// When the id is renewed, once it is known since when it is open.
@@ -57,6 +58,8 @@ pub(super) enum Source {
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub puts: Vec<Placing>,
+    /// Bytes of the value that were coded.
+    pub coded_bytes: u64,
     pub is_whole: bool,
     pub fails: bool,
     /// The owner is to hear that bytes are still coming.
@@ -116,6 +119,7 @@ impl Write {
             next: 0,
             lacking: BTreeMap::new(),
             checksum: 0,
+            coded_bytes: 0,
             stalls_at: None,
             renews_at: None,
         }
@@ -151,6 +155,16 @@ impl Write {
         }
     }
 
+    /// The owner has not said whether it has heard that bytes are still coming.
+    pub(super) fn renews_soon(&mut self, now: Time) {
+        let soon = now + (self.open_us() / RENEWALS / RENEWALS).max(1);
+        self.renews_at = Some(self.renews_at.map_or(soon, |at| at.min(soon)));
+    }
+
+    fn open_us(&self) -> u64 {
+        u64::from(self.begun.open_ms) * 1000
+    }
+
     /// Whether a holder has been silent for too long.
     pub(super) fn has_stalled(&self, now: Time) -> bool {
         self.stalls_at.is_some_and(|at| at <= now)
@@ -159,21 +173,23 @@ impl Write {
     /// See [`Step`].
     pub(super) fn go_on(&mut self, means: Means) -> Step {
         self.lacking.retain(|_, lacking| *lacking > means.rules.missing_acknowledgements());
+        let coded_before = self.coded_bytes;
         let Some(puts) = self.code_what_is_there() else { return Step { fails: true, ..Step::default() } };
         if !puts.is_empty() {
             self.stalls_at = None;
         }
         let patience = means.now + means.deadline.since(means.now) / PATIENCE;
         self.stalls_at = (!self.lacking.is_empty()).then(|| self.stalls_at.unwrap_or(patience));
-        let open_us = u64::from(self.begun.open_ms) * 1000;
-        let next_renewal = means.now + (open_us / RENEWALS).max(1);
+        let next_renewal = means.now + (self.open_us() / RENEWALS).max(1);
         let renews = *self.renews_at.get_or_insert(next_renewal) <= means.now;
         if renews {
             self.renews_at = Some(next_renewal);
         }
         let due = self.stalls_at.into_iter().chain(self.renews_at).min();
         let is_coded = self.coding.is_none() && self.next == self.begun.chunks.geometry.stripe_count();
-        Step { puts, is_whole: is_coded && self.lacking.is_empty(), fails: false, renews, due }
+        let is_whole = is_coded && self.lacking.is_empty();
+        let coded_bytes = self.coded_bytes - coded_before;
+        Step { puts, coded_bytes, is_whole, fails: false, renews, due }
     }
 
     /// Codes row by row, as far as bytes are there and stripes may be under way; the chunks of those that are whole by that. None if
@@ -195,6 +211,7 @@ impl Write {
                 && let Some(row) = self.source.take(coding.row_len())
             {
                 coding.add_row(&code, &row);
+                self.coded_bytes += row.len() as u64;
             }
             let Some(coded) = self.coding.take_if(|coding| coding.is_whole()) else {
                 // A value that is here has all its bytes, or another length than was said.

@@ -178,7 +178,7 @@ fn what_a_holder_refuses_is_known_to_have_done_nothing_and_no_node_is_asked() {
     };
     upload.world.answer(put.0, put.1, Answer::Just(Code::Moved));
     let error = upload.world.done(upload.id).unwrap_err();
-    assert_eq!((error, error.is_harmless()), (Error::Code(Code::Unavailable), true));
+    assert_eq!((error, error.is_harmless()), (Error::Interrupted(upload.fed as u64), true));
     let asked = upload.asked();
     let is_given_up = |ask: &Ask| matches!(ask, Ask::Abandon(written) if is_of(written));
     assert!(asked.iter().all(|(.., ask)| is_given_up(ask)) && !asked.is_empty(), "{asked:?}");
@@ -199,4 +199,49 @@ fn a_commit_of_what_is_gone_is_asked_again_under_its_name() {
     assert_eq!((second, again.map(|once| once.again)), (first, Some(true)));
     upload.world.answer(conn, wire, Answer::Stored(8));
     assert_eq!(upload.world.done(upload.id), Ok(Done::Answer(Answer::Stored(8))));
+}
+
+/// An upload of which something is left, and its next renewal.
+fn renewing() -> (Upload, ConnId, u64) {
+    let mut upload = Upload::begin();
+    assert!(upload.feed());
+    upload.world.wait(u64::from(OPEN_MS) * 1000 / 3);
+    let (conn, wire, _, ask) = upload.asked().pop().expect("its id is renewed");
+    assert_eq!(ask, Ask::Renew(object()));
+    (upload, conn, wire)
+}
+
+#[test]
+fn what_is_put_under_an_id_that_is_gone_ends_at_once() {
+    let (mut upload, conn, wire) = renewing();
+    upload.world.answer(conn, wire, Answer::Just(Code::NotOpen));
+    assert_eq!(upload.world.done(upload.id), Err(Error::Interrupted(FED as u64)));
+}
+
+#[test]
+fn a_renewal_that_nobody_has_heard_is_made_again_before_the_id_ends() {
+    for is_lost in [false, true] {
+        let (mut upload, conn, wire) = renewing();
+        if is_lost {
+            upload.world.lose(0);
+        } else {
+            upload.world.answer(conn, wire, Answer::Just(Code::Unavailable));
+        }
+        assert!(upload.world.ended(upload.id).is_none());
+        upload.world.wait(u64::from(OPEN_MS) * 1000 / 9);
+        if is_lost {
+            upload.world.welcome(0);
+        }
+        let again = upload.asked();
+        assert!(again.iter().any(|(.., ask)| *ask == Ask::Renew(object())), "{again:?}");
+    }
+}
+
+#[test]
+fn a_commit_of_an_id_that_is_gone_is_the_end_of_what_cannot_be_fed_again() {
+    let mut upload = Upload::begin();
+    let (conn, wire, _, ask) = upload.all();
+    assert!(matches!(ask, Ask::Commit(_)));
+    upload.world.answer(conn, wire, Answer::Just(Code::NotOpen));
+    assert_eq!(upload.world.done(upload.id), Err(Error::Interrupted(LEN as u64)));
 }

@@ -3,6 +3,7 @@
 // A sample that cannot be made fails its test.
 #![allow(clippy::unwrap_used)]
 
+mod choosing;
 mod chunks;
 mod fed;
 mod flow;

@@ -80,7 +80,7 @@ fn a_fed_value_that_has_begun_is_gone_and_nothing_was_done() {
     world.settle();
     world.lose(0);
     let error = world.done(id).unwrap_err();
-    assert_eq!((error, error.is_harmless()), (Error::Unreachable, true));
+    assert_eq!((error, error.is_harmless()), (Error::Interrupted(100_000), true));
     // Before it has begun it can go elsewhere.
     let mut world = World::ready();
     let id = world.set(Body::Fed(200_000));

@@ -43,6 +43,11 @@ impl World {
         Self::with(Config { seeds, encode: both, decode: both, ..Config::default() }).made_ready()
     }
 
+    /// The same, of a client that chooses who does.
+    pub fn choosing() -> Self {
+        Self::with(Config { seeds: vec![address(0)], ..Config::default() }).made_ready()
+    }
+
     pub fn with(config: Config) -> Self {
         let node = |node| (NodeId(node), RouteNode { native: Some(address(node)), alive: true });
         let pool = RoutePool { slot_bits: 14, primaries: vec![Some(NodeId(0)); 8] };

@@ -108,7 +108,9 @@ impl Sessions {
         seq: Seq,
     ) -> Option<ClientSession> {
         let table = store.replica().sessions();
-        let id = context.secret.session(core.member(), core.term(), seq);
+        let secret = context.secret.session(core.member(), core.term(), seq);
+        let is_secret = context.rules.sessions().numbers_are_secret();
+        let id = if is_secret { secret } else { ClientSession(seq.0) };
         // One in 2^64 times there is that number: then it is as if there were no room.
         let may = table.len() < context.limits.client_sessions && !table.has(id);
         may.then(|| self.own.insert(id)).map(|_| id)

@@ -189,11 +189,15 @@ pub enum Bug {
     FillsStarve,
     /// What a fill has asked of a holder that is lost counts as being on its way for ever.
     WindowKept,
+    /// An id is not kept open though its owner says that it has been renewed.
+    RenewalIgnored,
+    /// Sessions are numbered one after the other.
+    SessionsCounted,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 93] = [
+    pub const ALL: [Self; 95] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -287,5 +291,7 @@ impl Bug {
         Self::ScanPassesOverAbsent,
         Self::FillsStarve,
         Self::WindowKept,
+        Self::RenewalIgnored,
+        Self::SessionsCounted,
     ];
 }

@@ -42,6 +42,11 @@ impl ObjectRules {
         self.0.prevent(Bug::OpenIdLeaked)
     }
 
+    /// An id that is renewed stays open.
+    pub(crate) fn renewed_ids_stay_open(self) -> bool {
+        self.0.prevent(Bug::RenewalIgnored)
+    }
+
     /// What is not open cannot be committed.
     pub(crate) fn commit_needs_an_open_id(self, is_open: bool) -> bool {
         is_open || !self.0.prevent(Bug::ClosedIdCommitted)

@@ -40,6 +40,11 @@ impl SessionRules {
         self.0.prevent(Bug::CommitUnnamed)
     }
 
+    /// Nobody learns from his session's number which another one has.
+    pub(crate) fn numbers_are_secret(self) -> bool {
+        self.0.prevent(Bug::SessionsCounted)
+    }
+
     /// A lesson begins with sessions and results, too.
     pub(crate) fn lessons_tell_of_sessions(self) -> bool {
         self.0.prevent(Bug::SessionsNotLearned)

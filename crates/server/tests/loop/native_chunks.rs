@@ -194,7 +194,7 @@ fn only_an_open_id_of_the_key_can_be_committed() {
     let begun = begin(&mut client, "film");
     let mut other = written(&begun);
     other.object.salt += 1;
-    assert_eq!(client.code("film", commit(other)), Code::Busy, "nobody has given it");
+    assert_eq!(client.code("film", commit(other)), Code::NotOpen, "nobody has given it");
     let mut elsewhere = written(&begun);
     elsewhere.groups = vec![GroupId(1000)];
     assert_eq!(client.code("film", commit(elsewhere)), Code::NotDirect);
@@ -205,7 +205,7 @@ fn only_an_open_id_of_the_key_can_be_committed() {
     owner.object.owner.role = RoleIndex((owner.object.owner.role.0 + 1) % 3);
     assert_eq!(client.code("film", commit(owner)), Code::NotDirect);
     assert_eq!(client.code("film", Ask::Abandon(Box::new(written(&begun)))), Code::Noted);
-    assert_eq!(client.code("film", commit(written(&begun))), Code::Busy, "it is not open any more");
+    assert_eq!(client.code("film", commit(written(&begun))), Code::NotOpen, "it is not open any more");
     assert_eq!(client.code("film", Ask::Stat), Code::Miss);
     // Who commits what it has not put has a value that nobody can read, under its own key.
     let begun = begin(&mut client, "film");

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use gestalt::{Bytes, Client, Error, Layout, Options, Range, Scan, Store, StoreMode, Stored};
 use proto::Timing;
 use serde_json::Value as Json;
+use server::NodeHandle;
 use tokio::runtime::Runtime;
 
 use crate::harness::{Cluster, PATIENCE, Plan, eventually};
@@ -234,6 +235,52 @@ fn a_value_that_is_fed_for_longer_than_its_id_is_open_is_committed() {
         assert!(begun.elapsed() > Duration::from_millis(1400), "it takes two ids' time");
         assert_eq!((client.stats().writes, client.stats().gave_way), (1, 0));
         comes_back(&client, "slow", &value).await;
+    });
+}
+
+/// Gives a value from its beginning, and ends a node at its half if there is one to be ended; what came of it, and how much was given.
+async fn interrupted(
+    client: &Client,
+    value: &Bytes,
+    ends: &mut Option<NodeHandle>,
+) -> (Result<Stored, Error>, u64) {
+    let mut upload = client.upload("fed", value.len() as u64, Store::default()).expect("it is asked");
+    for at in (0..value.len()).step_by(100_000) {
+        if at > value.len() / 2
+            && let Some(node) = ends.take()
+        {
+            tokio::task::spawn_blocking(|| node.stop()).await.expect("it ends");
+        }
+        if let Err(error) = upload.write(value.slice(at..value.len().min(at + 100_000))).await {
+            return (Err(error), upload.given());
+        }
+    }
+    let given = upload.given();
+    (upload.finish().await, given)
+}
+
+#[test]
+fn a_fed_value_of_which_a_holder_is_lost_says_that_nothing_was_done_and_can_be_fed_anew() {
+    let mut cluster = striped(&Plan::default());
+    let mut ends = Some(cluster.nodes.remove(4));
+    runtime().block_on(async {
+        let mode = format!("{}&encode=client", uri(&cluster, 0));
+        let client = Client::connect(&mode).await.expect("a node that listens");
+        let (value, begun) = (noise(7, 6_000_000), Instant::now());
+        loop {
+            match interrupted(&client, &value, &mut ends).await {
+                (Ok(stored), given) => {
+                    assert!(matches!(stored, Stored::Version(_)) && given == value.len() as u64);
+                    break;
+                }
+                (Err(Error::Interrupted(fed)), given) => assert!((1..=given).contains(&fed)),
+                (Err(error), _) => assert!(error.is_harmless(), "{error:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(begun.elapsed() < PATIENCE, "{:?}", client.stats());
+        }
+        assert!(client.stats().gave_way > 0, "{:?}", client.stats());
+        comes_back(&client, "fed", &value).await;
     });
 }
 

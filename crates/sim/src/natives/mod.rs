@@ -7,7 +7,7 @@
 //!   that are longer than a frame;
 //! - `chunks`: chunks that clients put there, and those that they read;
 //! - `scanning`: a scan of a process;
-//! - `promises`: what a core may send, whoever hears it;
+//! - `promises`: what a core may send, whoever hears it; `vows`: what nodes have said and have to stand by;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
 
 mod chunks;
@@ -18,6 +18,7 @@ mod port;
 mod process;
 mod promises;
 mod scanning;
+mod vows;
 
 use std::net::SocketAddr;
 
@@ -38,6 +39,7 @@ pub(crate) use link::Link;
 pub(crate) use port::{Around, Port, Wants};
 pub(crate) use process::{Caller, Process};
 pub(crate) use scanning::{Came, Scanning};
+pub(crate) use vows::Vows;
 
 /// Who codes what such clients write and read: themselves more often than not.
 const CODINGS: [Coding; 4] = [Coding::Client, Coding::Client, Coding::Auto, Coding::Server];
@@ -46,6 +48,7 @@ const CODINGS: [Coding; 4] = [Coding::Client, Coding::Client, Coding::Auto, Codi
 #[derive(Default)]
 pub(crate) struct Natives {
     pub processes: Vec<Process>,
+    pub vows: Vows,
     links: Vec<Link>,
 }
 

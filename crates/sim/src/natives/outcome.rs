@@ -75,7 +75,7 @@ fn failure_of(code: Code) -> Outcome {
         Code::NotANumber => Failure::NotANumber,
         Code::TooLarge => Failure::TooLarge,
         Code::OutOfMemory => Failure::OutOfMemory,
-        Code::Busy => Failure::Busy,
+        Code::Busy | Code::NotOpen => Failure::Busy,
         Code::Unavailable | Code::Late => Failure::Unavailable,
         Code::Lost => Failure::Lost,
         Code::NoNamespace => Failure::NoNamespace,

@@ -279,6 +279,7 @@ impl Options {
             late_us: lease_us * rng.pick(&[0, 1, 4]) / 4,
             process_us: lease_us * rng.pick(&[0, 5, 20]),
             scan_pause_us: 0,
+            feed_pause_us: 0,
             rules: client_core::Rules::all(),
         });
         options.evenly_busy()

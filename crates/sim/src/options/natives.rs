@@ -25,6 +25,8 @@ pub struct NativeClients {
     pub process_us: u64,
     /// Pause between two scans of a process on the average; 0 = there are none.
     pub scan_pause_us: u64,
+    /// Longest pause before more is fed of a value that is given bit by bit; 0 = there is none.
+    pub feed_pause_us: u64,
     /// The rules that they keep.
     pub rules: Rules,
 }

@@ -67,7 +67,21 @@ impl Options {
         options.network.full_percent = rng.pick(&[0, 0, 1, 5]);
         // A chunk takes a page at least at each holder: from quotas that a few values use up to those that nobody ever does.
         options.quota_bytes = options.quota_bytes.saturating_mul(rng.pick(&[1, 16, 64]));
-        options
+        options.with_pauses_of_feeding()
+    }
+
+    /// In every other seed some native clients feed their values so slowly that ids have to be renewed, or end. By the seed alone, so that
+    /// all else is drawn as it was.
+    fn with_pauses_of_feeding(mut self) -> Self {
+        let open_us = self.timing.object_deadline_us;
+        if let Some(natives) =
+            self.natives.as_mut().filter(|_| self.focus == Focus::Native && self.seed.is_multiple_of(2))
+        {
+            natives.feed_pause_us = 3 * open_us;
+            natives.timeout_us = natives.timeout_us.max(6 * open_us);
+            (self.sizes.mix[5], self.sizes.mix[6]) = (2, 12);
+        }
+        self
     }
 
     /// In three seeds of four chunks are made by graphs, of any scheme, with more or less memory for them.

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use client_core::RequestId;
+
 /// Something that happens at a point of virtual time. Small and without content: messages wait in their wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -93,6 +95,8 @@ pub(crate) enum NativeEvent {
     Anew(u16),
     /// A process of clients wants to know which keys there are.
     Scan(u16),
+    /// A process of clients has more of a value that it gives bit by bit, unless another one has begun since.
+    Feed { process: u16, life: u32, id: RequestId },
 }
 
 /// A life of a node.

@@ -19,6 +19,8 @@ use crate::stage::queue::{Event, NativeEvent};
 const LATE_US: u64 = 1_000;
 /// Most bytes that a client gives at once of a value that it gives bit by bit.
 const FED_BYTES: u64 = 100_000;
+/// One of so many times that more is wanted a client that has pauses makes one.
+const PAUSES: u64 = 3;
 /// One piece of so many is the last that a server wants, or has, of a value.
 const ENOUGH: u64 = 20;
 
@@ -59,6 +61,13 @@ impl Natively<'_> {
             NativeEvent::Due(call) => self.due(call),
             NativeEvent::Anew(process) => self.begin_anew(usize::from(process)),
             NativeEvent::Scan(process) => self.scan(usize::from(process)),
+            NativeEvent::Feed { process, life, id } => {
+                let process = usize::from(process);
+                if self.world.natives.processes[process].life == life {
+                    self.feed(process, id);
+                    self.stir(process);
+                }
+            }
         }
     }
 
@@ -195,15 +204,29 @@ impl Natively<'_> {
                 owner.core.taken(id, bytes.len() as u64);
             }
             Happened::Wants(id) => {
-                let now = owner.now(&self.world.stage);
-                let Some(caller) = owner.callers.get_mut(&id) else { return };
-                let most = self.world.stage.rng.natives.range(1, FED_BYTES) as usize;
-                let bytes = caller.unfed.split_to(most.min(caller.unfed.len()));
-                if !bytes.is_empty() {
-                    owner.core.feed(now, id, bytes);
+                let (life, stage) = (owner.life, &mut self.world.stage);
+                let pause_us = stage.options.natives.map_or(0, |natives| natives.feed_pause_us);
+                if pause_us > 0 && stage.rng.natives.once_in(PAUSES) {
+                    let after = stage.rng.natives.range(1, pause_us);
+                    let event = NativeEvent::Feed { process: process as u16, life, id };
+                    return stage.after(after, Event::Native(event));
                 }
+                self.feed(process, id);
             }
             Happened::Done(id, result) => self.done(process, id, result),
+        }
+    }
+
+    /// Gives some more of a value that is given bit by bit.
+    fn feed(&mut self, process: usize, id: RequestId) {
+        let World { stage, natives, .. } = &mut *self.world;
+        let owner = &mut natives.processes[process];
+        let now = owner.now(stage);
+        let Some(caller) = owner.callers.get_mut(&id) else { return };
+        let most = stage.rng.natives.range(1, FED_BYTES) as usize;
+        let bytes = caller.unfed.split_to(most.min(caller.unfed.len()));
+        if !bytes.is_empty() {
+            owner.core.feed(now, id, bytes);
         }
     }
 
@@ -276,6 +299,7 @@ impl Natively<'_> {
         owner.core.received(now, conn, &mut input);
         self.world.natives.link(link).input = input;
         self.stir(process);
+        self.world.natives.processes[process].promises.heard(conn, &bytes);
     }
 
     fn arrives_up(&mut self, link: u32) {
@@ -361,6 +385,8 @@ impl Natively<'_> {
     }
 
     fn begin(&mut self, link: u32, id: u64, request: Request) {
+        let now = self.world.stage.now();
+        self.world.natives.vows.hear(now, (link, id), &request.ask);
         let Some(port) = self.port(link) else { return };
         if let Ask::Store(StoreAsk { content: Content::Pieces(len), .. }) = request.ask {
             return port.expect_pieces(id, request, len);
@@ -459,6 +485,14 @@ impl Natively<'_> {
     fn settle(&mut self, link: u32, id: u64, outcome: &Outcome) {
         let World { stage, cluster, natives, .. } = &mut *self.world;
         let timing = stage.options.timing;
+        let term_of = |member: MemberId| {
+            let role = cluster.map()?.group(member.group)?.data_role(member.role)?;
+            Some(role.term)
+        };
+        let (now, open_us) = (stage.now(), timing.object_deadline_us);
+        if let Err((rule, what)) = natives.vows.settle(now, (link, id), outcome, open_us, term_of) {
+            stage.book.fail(rule, None, what);
+        }
         let (pin_us, open_ms) = (timing.pin_us, (timing.object_deadline_us / 1000) as u32);
         let around = Around { map: cluster.nodes.map_of(natives.link(link).node), pin_us, open_ms };
         if natives.link(link).port.as_mut().is_some_and(|port| !port.settle(id, outcome, around)) {

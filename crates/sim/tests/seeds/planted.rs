@@ -66,6 +66,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::PutBeyondQuota | Bug::FillsStarve | Bug::WindowKept => (Focus::Objects, 60),
         Bug::ScanByPosition | Bug::ScanPassesOverAbsent => (Focus::Scans, 40),
         Bug::ScanWithoutLease => (Focus::Scans, 300),
+        Bug::RenewalIgnored => (Focus::Native, 100),
+        Bug::SessionsCounted => (Focus::Native, 20),
         Bug::GraphWithoutRoom
         | Bug::ReadersRoomTaken
         | Bug::GraphRunsMix
@@ -86,9 +88,14 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
 /// nobody else, and clients read at it what others write: that is rare among all faults, so there are no others.
 fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
     // Of the seeds whose groups refuse chunks every one.
-    let seed = if bug == Bug::StrandedTakenForLost { 5 * seed } else { seed };
+    let seed = match bug {
+        Bug::StrandedTakenForLost => 5 * seed,
+        // And of those in which native clients make pauses.
+        Bug::RenewalIgnored => 2 * seed,
+        _ => seed,
+    };
     let mut options = Options::draw_focused(seed, focus);
-    if !matches!(focus, Focus::Objects | Focus::Graphs) {
+    if !matches!(focus, Focus::Objects | Focus::Graphs) && bug != Bug::RenewalIgnored {
         // What a client waits for longest would hide what is rare.
         options.objects = None;
     }
@@ -312,6 +319,8 @@ planted! {
     a_flushed_item_that_takes_its_key_with_it_is_found: SweptItemIsItsKey;
     a_change_that_is_made_to_any_map_is_found: ChangesOnAnyBase;
     a_node_that_is_taken_for_as_old_as_the_head_is_found: NodesAsOldAsHead;
+    an_id_that_ends_though_it_was_renewed_is_found: RenewalIgnored;
+    sessions_that_anybody_can_guess_are_found: SessionsCounted;
     a_scan_by_position_is_found: ScanByPosition;
     a_scan_without_a_lease_is_found: ScanWithoutLease;
     a_scan_that_passes_over_what_is_absent_is_found: ScanPassesOverAbsent;

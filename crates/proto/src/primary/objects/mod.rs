@@ -104,7 +104,9 @@ impl OwnedObjects {
         if !self.open.contains_key(&id) {
             return Outcome::Failed(Failure::NotOpen);
         }
-        self.hold_open(context, id);
+        if context.rules.objects().renewed_ids_stay_open() {
+            self.hold_open(context, id);
+        }
         Outcome::Noted
     }
 

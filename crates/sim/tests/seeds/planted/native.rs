@@ -11,10 +11,14 @@ const BUDGET: u64 = 60;
 /// What a seed is made of.
 fn options(seed: u64, bug: Bug) -> Options {
     let focus = if bug == Bug::ScanSkipsWhatMoved { Focus::Scans } else { Focus::Native };
+    // Of those in which native clients make pauses every one.
+    let seed = if bug == Bug::GoneIdUnheeded { 2 * seed } else { seed };
     let mut options = Options::draw_focused(seed, focus);
     // What a client waits for longest would hide what is rare.
-    let is_of_chunks =
-        matches!(bug, Bug::AcknowledgementMissing | Bug::CellUnchecked | Bug::CellsOfOtherRows);
+    let is_of_chunks = matches!(
+        bug,
+        Bug::AcknowledgementMissing | Bug::CellUnchecked | Bug::CellsOfOtherRows | Bug::GoneIdUnheeded
+    );
     options.objects = options.objects.filter(|_| is_of_chunks);
     let lease_us = options.timing.node_lease_us;
     let Some(natives) = &mut options.natives else { return options };
@@ -79,4 +83,5 @@ planted! {
     a_cell_that_is_taken_as_it_comes_is_found: CellUnchecked;
     a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
     a_data_role_that_a_scan_passes_over_is_found: ScanSkipsWhatMoved;
+    an_id_that_is_gone_and_used_on_is_found: GoneIdUnheeded;
 }
