@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use codec::Code;
+use graph::limits::MAX_ATTEMPTS;
 use graph::net::{Finished, Who, World, WorldConfig};
 use graph::{
     Aim, AskerId, Class, Execution, Links, Outcome, Part, Place, Question, Rules, RunId, Scheme, Source,
@@ -130,6 +131,7 @@ impl Cluster {
             execution: Execution::Coherent,
             deadline_us: 2_000_000,
             least_patience_us: 5_000,
+            attempts: MAX_ATTEMPTS,
             rules: Rules::all(),
         }
     }
