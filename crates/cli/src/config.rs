@@ -140,6 +140,10 @@ settings! {
         #[arg(long, env = "GESTALT_REPAIR_BY", value_enum)]
         #[serde(deserialize_with = "from_text")]
         pub repair_by: Option<RepairBy>,
+        /// How what lies in a chunk that is not there is made of others for a reader [default: cells]
+        #[arg(long, env = "GESTALT_READ_LOST_BY", value_enum)]
+        #[serde(deserialize_with = "from_text")]
+        pub read_lost_by: Option<RepairBy>,
         /// How the steps of coding graphs work [default: coherent]
         #[arg(long, env = "GESTALT_GRAPHS", value_enum)]
         #[serde(deserialize_with = "from_text")]

@@ -131,6 +131,7 @@ fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
         scheduling: settings.scheduling.unwrap_or_default().into(),
         graphs: GraphSettings {
             repair: settings.repair_by.unwrap_or_default().scheme(),
+            reads: settings.read_lost_by.unwrap_or_default().scheme(),
             execution: settings.graphs.unwrap_or_default().into(),
         },
         zone: settings.zone.unwrap_or_default(),

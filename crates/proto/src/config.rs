@@ -88,13 +88,15 @@ const REJOIN_LEASES: u64 = 60;
 pub struct GraphSettings {
     /// By which graphs holders get the chunks that they lack; none if each fetches cells and combines them itself.
     pub repair: Option<Scheme>,
+    /// By which graphs readers get what lies in a chunk that is not there; none if they fetch cells.
+    pub reads: Option<Scheme>,
     /// Slice by slice, or all at once.
     pub execution: Execution,
 }
 
 impl Default for GraphSettings {
     fn default() -> Self {
-        Self { repair: None, execution: Execution::Coherent }
+        Self { repair: None, reads: None, execution: Execution::Coherent }
     }
 }
 

@@ -40,7 +40,8 @@ pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
 pub use objects::{
-    GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, ProbeReport, Probed, SeenLink, WrongStripe,
+    GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, ProbeReport, Probed, ReadStats, SeenLink,
+    WrongStripe,
 };
 pub use parity::ScrubFinding;
 pub use primary::LostKey;

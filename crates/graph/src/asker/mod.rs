@@ -60,6 +60,8 @@ pub struct TaskConfig {
     pub deadline_us: u64,
     /// How long the asker waits at least before it asks how far the others are, and then for their answers.
     pub least_patience_us: u64,
+    /// Graphs that are started at most, and no more than [`MAX_ATTEMPTS`]: one where there is another way to what is wanted.
+    pub attempts: u32,
     /// Which rules hold.
     pub rules: Rules,
 }
@@ -270,6 +272,9 @@ impl Task {
 
     fn pause(&mut self, now: Time, draw: u64) {
         self.withdraw();
+        if self.is_tired() {
+            return self.finish(Outcome::TryAgain);
+        }
         let pause = FIRST_PAUSE_US << self.refusals.min(MAX_PAUSE_DOUBLINGS);
         self.refusals += 1;
         self.paused_until = Some(now + pause / 2 + draw % pause);
@@ -295,7 +300,7 @@ impl Task {
 
     /// Plans, and starts the graph: at the asker first, then downstream before upstream.
     fn begin(&mut self, now: Time, links: &Links) {
-        if self.attempts == MAX_ATTEMPTS {
+        if self.is_tired() {
             return self.finish(Outcome::TryAgain);
         }
         let shape = match self.shape(links) {
@@ -323,6 +328,10 @@ impl Task {
             self.commands.push_back(TaskCommand::Send { to, message: Message::Start(Arc::clone(&graph)) });
         }
         self.attempt = Some(attempt);
+    }
+
+    fn is_tired(&self) -> bool {
+        self.attempts >= self.config.attempts.min(MAX_ATTEMPTS)
     }
 
     /// With those that are not suspected; else with those that say nothing; else with all that have what is needed.

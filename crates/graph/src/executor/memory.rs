@@ -26,6 +26,8 @@ pub struct Load {
     pub runs: usize,
     /// Bytes that they have reserved.
     pub reserved_bytes: u64,
+    /// What of these is for repair.
+    pub repair_bytes: u64,
     /// Bytes of slices that have come and are not combined yet.
     pub held_bytes: u64,
     /// The most that was ever held.
@@ -39,6 +41,7 @@ impl Load {
         Self {
             runs: self.runs + other.runs,
             reserved_bytes: self.reserved_bytes + other.reserved_bytes,
+            repair_bytes: self.repair_bytes + other.repair_bytes,
             held_bytes: self.held_bytes + other.held_bytes,
             most_held_bytes: self.most_held_bytes + other.most_held_bytes,
         }
@@ -98,6 +101,7 @@ impl Memory {
         Load {
             runs,
             reserved_bytes: self.reserved.iter().sum(),
+            repair_bytes: self.reserved[index(Class::Repair)],
             held_bytes: self.held,
             most_held_bytes: self.most_held,
         }

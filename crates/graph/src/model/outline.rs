@@ -21,6 +21,8 @@ pub(crate) struct Outline {
     pub(super) pairs: Vec<PairLoad>,
     /// Edges whose windows may be what holds all up.
     pub(super) turns: Vec<Turn>,
+    /// Edges beside which there is another, longer way to the same step, in the order of edges.
+    pub(super) bypasses: Vec<Bypass>,
     /// When the asker's link has sent the graph to all.
     pub(super) sent_us: f64,
     pub(super) zone_bytes: u64,
@@ -108,6 +110,17 @@ pub(super) struct Turn {
     pub byte_us: f64,
 }
 
+/// An edge whose slices wait for others that its giver has sent along a longer way: by then its window may be full, and its giver waits,
+/// with all that it sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bypass {
+    pub edge: usize,
+    /// The step that it goes to.
+    pub to: usize,
+    pub span: usize,
+    pub way_us: f64,
+}
+
 impl Turn {
     /// Whether it takes as long as the other whatever the slices are.
     fn covers(&self, other: &Self) -> bool {
@@ -151,6 +164,7 @@ impl Outline {
             loads: Vec::new(),
             pairs: Vec::new(),
             turns: Vec::new(),
+            bypasses: Vec::new(),
             sent_us: 0.0,
             zone_bytes: 0,
             costs: Costs::of(links),
@@ -159,6 +173,7 @@ impl Outline {
         outline.add_starts(encoded_len(1, steps, edges.len()), &order, links);
         outline.add_edges(steps, edges, &order, links);
         outline.find_mixed();
+        outline.find_bypasses();
         outline
     }
 
@@ -214,6 +229,49 @@ impl Outline {
         for (place, sends) in self.places.iter_mut().zip(sends) {
             place.is_mixed = sends == (true, true);
         }
+    }
+
+    /// Finds the edges whose slices wait at their end for others of the same step that go round by further ones.
+    fn find_bypasses(&mut self) {
+        let mut first = 0;
+        for step in 0..self.steps.len() {
+            let edges = first..first + self.steps[step].sends as usize;
+            first = edges.end;
+            let receivers = &self.edges[edges.clone()];
+            if receivers.iter().all(|edge| edge.to == receivers[0].to) {
+                continue;
+            }
+            let behind = self.behind(edges.clone());
+            let (span, place) = (self.steps[step].span, self.steps[step].place);
+            let bypass = edges.map(|edge| (edge, self.edges[edge])).filter(|(_, line)| behind[line.to]);
+            let away = bypass.filter(|(_, line)| line.to_place != place);
+            self.bypasses.extend(away.map(|(edge, line)| Bypass {
+                edge,
+                to: line.to,
+                span,
+                way_us: line.way_us,
+            }));
+        }
+    }
+
+    /// Which steps are behind those that these edges, of one step, go to.
+    fn behind(&self, edges: std::ops::Range<usize>) -> Vec<bool> {
+        let (mut reached, mut behind) = (vec![false; self.steps.len()], vec![false; self.steps.len()]);
+        self.edges[edges.clone()].iter().for_each(|edge| reached[edge.to] = true);
+        let mut next = edges.end;
+        let after = self.steps.iter().scan(0, |first, step| {
+            *first += step.sends as usize;
+            Some(*first)
+        });
+        // Steps come behind all that they receive of.
+        for (step, end) in after.enumerate().skip_while(|(_, end)| *end <= edges.end) {
+            for edge in &self.edges[next..end] {
+                behind[edge.to] |= reached[step];
+                reached[edge.to] |= reached[step];
+            }
+            next = end;
+        }
+        behind
     }
 
     fn add_edges(&mut self, steps: &[Step], edges: &[Edge], order: &Order, links: &Links) {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::lanes::Lanes;
 use super::links::Links;
-use super::outline::{MESSAGE_BYTES, Outline, StepLine, Turn};
+use super::outline::{Bypass, MESSAGE_BYTES, Outline, StepLine, Turn};
 use crate::graph::{Edge, Execution, Step};
 
 /// By how much longer a link takes along which sums go between slices of chunks that others wait for: what is behind a sum waits for the
@@ -62,6 +62,10 @@ pub(crate) struct Round<const N: usize> {
     portions: Vec<Portion<N>>,
     places: Vec<PlaceRound<N>>,
     steps: Vec<StepRound<N>>,
+    /// When the first slice of each bypass has begun to be sent.
+    sent: Vec<Lanes<N>>,
+    /// What windows need for all that follows the first slices.
+    pub windows_us: [f64; N],
 }
 
 /// Of a place: when its link has sent all first slices, when it has received them, and when it has received what follows them while
@@ -78,11 +82,14 @@ struct PlaceRound<const N: usize> {
 struct StepRound<const N: usize> {
     first: Lanes<N>,
     ready: Lanes<N>,
+    /// When it has what it gives of them.
+    begun: Lanes<N>,
 }
 
 impl<const N: usize> Default for Round<N> {
     fn default() -> Self {
-        Self { portions: Vec::new(), places: Vec::new(), steps: Vec::new() }
+        let (portions, places, steps, sent) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { portions, places, steps, sent, windows_us: [0.0; N] }
     }
 }
 
@@ -121,7 +128,9 @@ impl<const N: usize> Portion<N> {
 impl Outline {
     pub(crate) fn predict<const N: usize>(&self, flows: [Flow; N], round: &mut Round<N>) -> [Prediction; N] {
         let fill = self.first_round(&flows, round);
-        let us = fill + self.rest_us(&flows, round);
+        let windows_us = self.all_windows_us(&flows, round);
+        round.windows_us = windows_us.0;
+        let us = fill + windows_us.max(self.rest_us(round));
         let mut predictions = flows.map(|flow| self.at_least(flow));
         for ((prediction, us), fill_us) in predictions.iter_mut().zip(us.0).zip(fill.0) {
             (prediction.us, prediction.fill_us) = (us, fill_us);
@@ -152,20 +161,25 @@ impl Outline {
     /// Follows one slice of each edge: when the last step has it.
     fn first_round<const N: usize>(&self, flows: &[Flow; N], round: &mut Round<N>) -> Lanes<N> {
         self.begin(flows, round);
-        let Round { portions, places, steps } = round;
+        let Round { portions, places, steps, sent: bypassed, .. } = round;
         let mut last = Lanes::all(0.0);
-        let mut edges = self.edges.iter();
+        let mut edges = self.edges.iter().enumerate();
+        let mut bypasses = self.bypasses.iter().peekable();
         for (number, step) in self.steps.iter().enumerate() {
             let portion = &portions[step.span];
             let begun = self.begun(step, portion.first_bytes, &steps[number]);
             last = last.max(begun);
+            steps[number].begun = begun;
             let (up_us, sent) = (self.places[step.place].up_us, portion.first_sent);
             let mut up_free = places[step.place].up_free;
-            for edge in edges.by_ref().take(step.sends as usize) {
+            for (at, edge) in edges.by_ref().take(step.sends as usize) {
                 let mut received = begun;
                 if edge.to_place != step.place {
                     let from = begun.max(Lanes::all(edge.allowed_us)).max(up_free);
                     up_free = from + sent * up_us;
+                    if bypasses.next_if(|bypass| bypass.edge == at).is_some() {
+                        bypassed.push(from);
+                    }
                     let landed = from + sent * up_us.max(edge.pair_us) + Lanes::all(edge.way_us);
                     let down_us = self.places[edge.to_place].down_us;
                     let to = &mut places[edge.to_place];
@@ -199,7 +213,9 @@ impl Outline {
         round.steps.extend(self.steps.iter().map(|step| StepRound {
             first: Lanes::all(f64::MAX),
             ready: Lanes::all(self.places[step.place].start_us),
+            begun: Lanes::all(0.0),
         }));
+        round.sent.clear();
     }
 
     /// When a step has what it gives of the first slices: while the others arrive, what has come is taken in.
@@ -212,9 +228,30 @@ impl Outline {
         after_last.max(after_first)
     }
 
-    /// What the busiest link, process or window needs for what follows the first slices.
-    fn rest_us<const N: usize>(&self, flows: &[Flow; N], round: &Round<N>) -> Lanes<N> {
-        let mut rest = Lanes(flows.map(|flow| self.windows_us(flow)));
+    /// What the windows of edges need for what follows the first slices: by themselves, and where slices wait for others that go round.
+    fn all_windows_us<const N: usize>(&self, flows: &[Flow; N], round: &Round<N>) -> Lanes<N> {
+        let mut most = Lanes(flows.map(|flow| self.windows_us(flow)));
+        for (bypass, sent) in self.bypasses.iter().zip(&round.sent) {
+            let cycle = round.steps[bypass.to].begun - *sent + Lanes::all(bypass.way_us);
+            most = most.max(cycle * Lanes(flows.each_ref().map(|flow| self.cycles(bypass, flow))));
+        }
+        most
+    }
+
+    /// How often an edge waits for credits, one behind the other: the first slice beyond a window is allowed when half of the window has been
+    /// taken in.
+    fn cycles(&self, bypass: &Bypass, flow: &Flow) -> f64 {
+        if flow.execution == Execution::Incoherent {
+            return 0.0;
+        }
+        let window = u32::from(flow.window.max(1));
+        let slices = self.spans[bypass.span].div_ceil(flow.slice_len);
+        f64::from(slices.saturating_sub(window)) / f64::from(window / 2 + 1)
+    }
+
+    /// What the busiest link or process needs for what follows the first slices.
+    fn rest_us<const N: usize>(&self, round: &Round<N>) -> Lanes<N> {
+        let mut rest = Lanes::all(0.0);
         for (number, (place, so_far)) in self.places.iter().zip(&round.places).enumerate() {
             let (mut up, mut cpu) = (Lanes::all(0.0), Lanes::all(0.0));
             let mut down = so_far.down_done - so_far.down_free;

@@ -135,8 +135,10 @@ impl Sketch {
                 continue;
             }
             let flows = std::array::from_fn(|lane| flow(some[lane.min(some.len() - 1)].1.bytes));
-            for ((_, len), prediction) in some.iter_mut().zip(self.outline.predict(flows, round)) {
-                len.learn(&prediction, self.outline.windows_us(flow(len.bytes)));
+            let predictions = self.outline.predict(flows, round);
+            for (((_, len), prediction), windows_us) in some.iter_mut().zip(predictions).zip(round.windows_us)
+            {
+                len.learn(&prediction, windows_us);
                 let cost = self.aim.cost(&prediction);
                 if cost < limit(&best) {
                     best = Some((cost, len.bytes, prediction));

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use codec::Code;
 use graph::net::{Who, WorldConfig};
 use graph::{
-    Aim, Class, EncodeQuestion, Envelope, Execution, LinkEnd, Links, Place, Report, RunId, Scheme, Wanted,
-    plan_encode,
+    Aim, EncodeQuestion, Execution, LinkEnd, Links, Place, Report, RunId, Scheme, Wanted, plan_encode,
 };
 use rng::Rng;
-use types::{GroupId, NodeId, ViewVersion};
+use types::NodeId;
 
 use crate::support::{ASKER, Cluster, at, node, role, sources, to_asker};
 
@@ -105,26 +104,10 @@ fn encode(cluster: &mut Cluster, scheme: Scheme, execution: Execution) -> RunId 
         aim: Aim::READER,
         execution,
     };
-    let run = RunId { asker: ASKER, number: 9 };
-    let strand = cluster.strand.clone();
-    let envelope = Envelope {
-        run,
-        group: GroupId(1),
-        view: ViewVersion(1),
-        deadline_us: 9_000_000,
-        class: Class::Reader,
-        strand,
-    };
+    let envelope = cluster.encoding_envelope();
+    let run = envelope.run;
     let graph = plan_encode(&question, scheme).unwrap().into_graph(envelope).unwrap();
-    for index in 0..cluster.code.k() {
-        let mut start = 0;
-        for part in cluster.strand.clone() {
-            let end = start + part.len as usize;
-            let bytes = cluster.words[index][start..end].to_vec();
-            cluster.world.process(Who::Asker(ASKER)).chunks.insert((role(index), part.chunk), bytes);
-            start = end;
-        }
-    }
+    cluster.give_data_to_asker();
     cluster.world.start(ASKER, &Arc::new(graph));
     cluster.world.run_until(9_000_000);
     run

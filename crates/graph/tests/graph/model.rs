@@ -1,9 +1,12 @@
 //! The model says what the network does, and chooses by it.
 
+use std::sync::Arc;
+
 use codec::Code;
 use graph::net::{Who, WorldConfig};
-use graph::{Aim, Execution, LinkEnd, Links, Outcome, Scheme, plan};
+use graph::{Aim, EncodeQuestion, Execution, LinkEnd, Links, Outcome, Scheme, plan, plan_encode};
 use rng::Rng;
+use types::NodeId;
 
 use crate::support::{ASKER, Cluster, at, question, sources, to_asker};
 
@@ -49,6 +52,47 @@ fn auto_is_at_most_a_tenth_slower_than_the_best() {
             assert!(auto <= 1.1 * best, "{}+{} {len} {gbit}: {auto} {best}", code.k(), code.m());
         }
     }
+}
+
+/// What was predicted of encoding, and what it took.
+fn encoding_times(code: &Code, len: u32, gbit: f64, scheme: Scheme) -> (f64, f64) {
+    let links = Links::uniform(LinkEnd::symmetric(gbit, 25.0));
+    let holders: Vec<NodeId> = (0..code.n()).map(|index| NodeId(200 + index as u16)).collect();
+    let (aim, execution) = (Aim::READER, Execution::Coherent);
+    let question = EncodeQuestion { code, holders: &holders, len, links: &links, aim, execution };
+    let shape = plan_encode(&question, scheme).unwrap();
+    let predicted = shape.prediction.us;
+    let mut cluster = Cluster::new(code.clone(), &[len], WorldConfig::new(links), 1);
+    let graph = shape.into_graph(cluster.encoding_envelope()).unwrap();
+    let ends = graph.ends_at().len();
+    cluster.give_data_to_asker();
+    cluster.world.start(ASKER, &Arc::new(graph));
+    cluster.world.run_reports(ASKER, ends, 9_000_000);
+    (predicted, cluster.world.now_us())
+}
+
+#[test]
+fn encoding_is_predicted_too_where_sums_follow_a_chain_beside_what_they_wait_for() {
+    let mut errors = Vec::new();
+    for code in [Code::rs(3, 2), Code::rs(6, 3), Code::rs(10, 4), Code::lrc(12, 2, 2)].map(Result::unwrap) {
+        for (len, gbit) in LENS.iter().flat_map(|len| [1.0, 10.0].map(|gbit| (*len, gbit))) {
+            for scheme in Scheme::ENCODING {
+                let (predicted, took) = encoding_times(&code, len, gbit, *scheme);
+                let error = (predicted / took - 1.0).abs();
+                let is_chain = *scheme == Scheme::Chain;
+                assert!(
+                    !is_chain || error < 0.25,
+                    "{}+{} {len} {gbit}: {predicted} {took}",
+                    code.k(),
+                    code.m()
+                );
+                errors.push(error);
+            }
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = errors[errors.len() / 2];
+    assert!(median < 0.15, "{median}");
 }
 
 /// The planner looks at few lengths of slices. What it chooses costs no more than its margins beyond the best of all.
@@ -141,5 +185,5 @@ fn an_asker_that_is_a_node_sends_itself_nothing() {
     let finished = cluster.run(config, sources(&code, &[1]));
     assert!(matches!(finished.outcome, Outcome::Complete { .. }));
     let traffic = cluster.world.traffic();
-    assert!(traffic.all.keys().all(|pair| *pair != (Who::Node(types::NodeId(2)), Who::Asker(ASKER))));
+    assert!(traffic.all.keys().all(|pair| *pair != (Who::Node(NodeId(2)), Who::Asker(ASKER))));
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use codec::Code;
+use graph::limits::MAX_ATTEMPTS;
 use graph::net::{Finished, Who, World, WorldConfig};
 use graph::{
-    Aim, AskerId, Class, Execution, Links, Outcome, Part, Place, Question, Rules, RunId, Scheme, Source,
-    TaskConfig, Wanted,
+    Aim, AskerId, Class, Envelope, Execution, Links, Outcome, Part, Place, Question, Rules, RunId, Scheme,
+    Source, TaskConfig, Wanted,
 };
 use rng::Rng;
 use types::{ChunkId, GroupId, NodeId, ObjectId, RoleIndex, ViewVersion, checksum};
@@ -130,7 +131,33 @@ impl Cluster {
             execution: Execution::Coherent,
             deadline_us: 2_000_000,
             least_patience_us: 5_000,
+            attempts: MAX_ATTEMPTS,
             rules: Rules::all(),
+        }
+    }
+
+    /// For a graph by which the asker encodes.
+    pub fn encoding_envelope(&self) -> Envelope {
+        Envelope {
+            run: RunId { asker: ASKER, number: 9 },
+            group: GroupId(1),
+            view: ViewVersion(1),
+            deadline_us: 9_000_000,
+            class: Class::Reader,
+            strand: self.strand.clone(),
+        }
+    }
+
+    /// The asker has the data, as who encodes has.
+    pub fn give_data_to_asker(&mut self) {
+        for index in 0..self.code.k() {
+            let mut start = 0;
+            for part in &self.strand {
+                let end = start + part.len as usize;
+                let bytes = self.words[index][start..end].to_vec();
+                self.world.process(Who::Asker(ASKER)).chunks.insert((role(index), part.chunk), bytes);
+                start = end;
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use codec::Code;
+use graph::limits::MAX_ATTEMPTS;
 use graph::net::{Finished, Who, World, WorldConfig};
 use graph::{
     Aim, AskerId, Class, EncodeQuestion, Envelope, Execution, Graph, LinkEnd, Links, Outcome, Part, Place,
@@ -234,6 +235,7 @@ fn fill_task(code: &Code, stripe: u32, chunk: Part, scheme: Scheme) -> TaskConfi
         execution: Execution::Coherent,
         deadline_us: LONGEST_US,
         least_patience_us: LONGEST_US / 2,
+        attempts: MAX_ATTEMPTS,
         rules: Rules::all(),
     }
 }

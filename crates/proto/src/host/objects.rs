@@ -36,6 +36,9 @@ impl Streams<'_> {
         self.host.objects.heed_requests(&scope, self.host.stats.requests());
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
         self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
+        while self.host.objects.go_on_reading(&mut scope, &mut wanted) {
+            self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
+        }
         self.host.objects.touch();
         self.ask_owners(wanted);
         if self.host.objects.take_question_for_room() {

@@ -59,14 +59,14 @@ use early::Early;
 use fill::{Came, Window};
 pub use gather::NewGather;
 use graphs::Graphs;
-pub use graphs::{GraphStats, OrderStats};
+pub use graphs::{GraphStats, OrderStats, ReadStats};
 
 use holder::{Holder, Short};
 pub(crate) use holders::Holders;
 pub(crate) use meter::Meter;
 pub use meter::SeenLink;
 use names::{Errand, ObjectStats, OwnerRequest};
-use order::Purpose;
+use order::{Made, Purpose, Whose};
 use pressure::Pressure;
 use probe::{LinkProbe, is_of_probe};
 pub use probe::{ProbeReport, Probed};
@@ -181,7 +181,7 @@ impl Objects {
     /// What no holder here waits for is not made on.
     fn cancel_moot_orders(&mut self, scope: &mut Scope<'_>) {
         if scope.rules().graphs().moot_orders_end() {
-            let is_moot = |purpose: Purpose| !is_awaited(&self.holders, purpose);
+            let is_moot = |purpose: Purpose| !is_awaited(&self.holders, &self.transfers, purpose);
             self.graphs.cancel(scope, &self.holders, is_moot);
         }
     }
@@ -335,14 +335,49 @@ impl Objects {
                 scope.around.pace_mut().spend(order.len() as usize);
                 self.graphs.begin(scope, &self.holders, order);
             } else if let Some(made) = self.graphs.poll_made() {
-                let mut came = None;
-                self.with(made.purpose.member, |holder| came = holder.hear_made(scope, made));
-                if let Some(came) = came {
-                    self.window.note_graph(scope.now.time, came, &scope.timing());
-                }
+                self.hand_over(scope, made);
             } else {
                 return;
             }
+        }
+    }
+
+    fn hand_over(&mut self, scope: &mut Scope<'_>, made: Made) {
+        let member = match made.purpose.whose {
+            Whose::Holder(member) => member,
+            Whose::Reader(gather) => return self.transfers.gathers.keep_made(gather, made),
+        };
+        let mut came = None;
+        self.with(member, |holder| came = holder.hear_made(scope, made));
+        if let Some(came) = came {
+            self.window.note_graph(scope.now.time, came, &scope.timing());
+        }
+    }
+
+    /// Has made by graphs what readers here lack, as far as they may, and gives them what was; false if there is nothing to do.
+    pub(crate) fn go_on_reading(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) -> bool {
+        let lacks = self.transfers.gathers.has_lost_cells();
+        if lacks {
+            let may = self.graphs.takes_reads();
+            if let Some(order) = self.transfers.next_order(scope, may, wanted) {
+                self.graphs.begin(scope, &self.holders, order);
+            }
+            self.go_on_with_graphs(scope);
+        }
+        let hears = self.transfers.hear_made(scope, wanted);
+        self.cancel_moot_reads(scope);
+        lacks || hears
+    }
+
+    /// What no reader waits for any more is not made on.
+    fn cancel_moot_reads(&mut self, scope: &mut Scope<'_>) {
+        let gathers = &self.transfers.gathers;
+        let is_moot = |purpose: Purpose| match purpose.whose {
+            Whose::Holder(_) => false,
+            Whose::Reader(gather) => !gathers.awaits(gather, purpose.number),
+        };
+        if self.graphs.purposes().any(is_moot) {
+            self.graphs.cancel(scope, &self.holders, is_moot);
         }
     }
 
@@ -607,7 +642,8 @@ impl Objects {
         self.holders.check_invariants(timing);
         self.graphs.check_invariants();
         self.window.check_invariants(self.holders.values().map(|holder| holder.fill().claimed_bytes()).sum());
-        let moot = self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, *purpose));
+        let moot =
+            self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, &self.transfers, *purpose));
         assert!(moot.is_none(), "chunks are made that nobody here waits for: {moot:?}");
     }
 
@@ -665,9 +701,12 @@ impl Objects {
     }
 }
 
-/// Whether a holder here waits for an order.
-fn is_awaited(holders: &Holders, purpose: Purpose) -> bool {
-    holders.get(purpose.member).is_some_and(|holder| holder.awaits(purpose))
+/// Whether somebody here waits for an order.
+fn is_awaited(holders: &Holders, transfers: &Transfers, purpose: Purpose) -> bool {
+    match purpose.whose {
+        Whose::Holder(member) => holders.get(member).is_some_and(|holder| holder.awaits(purpose)),
+        Whose::Reader(gather) => transfers.gathers.awaits(gather, purpose.number),
+    }
 }
 
 /// Whose fill has asked for this, if one has.

@@ -6,14 +6,25 @@ use bytes::{Bytes, BytesMut};
 use graph::Part;
 use types::{GroupId, MemberId, RoleIndex, checksum};
 
-/// For whom chunks are made: a holder that lacks them, and the number that it knows them by.
+use super::names::GatherId;
+
+/// For whom chunks are made, and the number that they are known by there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Purpose {
-    pub member: MemberId,
+    pub whose: Whose,
     pub number: u64,
 }
 
-/// Chunks that are to be made.
+/// Who wants chunks made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Whose {
+    /// A holder that lacks them.
+    Holder(MemberId),
+    /// Somebody who reads what lies in them.
+    Reader(GatherId),
+}
+
+/// Chunks, or a part of one, that are to be made.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub purpose: Purpose,
@@ -22,7 +33,7 @@ pub(super) struct Order {
     pub wanted: Vec<RoleIndex>,
     /// Which, one behind the other.
     pub strand: Vec<Part>,
-    /// CRC32C that each of them should have where one role is wanted; empty if nobody knows.
+    /// CRC32C that each of them should have where one role is wanted; empty if nobody knows, as of a part of a chunk.
     pub sums: Vec<u32>,
 }
 

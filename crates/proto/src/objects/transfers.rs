@@ -12,6 +12,7 @@ use super::deposits::{self, Deposits, NewDeposit};
 use super::extension::{Extensions, Heard};
 use super::gather::{Gathers, NewGather, Progress};
 use super::names::{Client, DepositId, GatherId, ObjectStats, StreamId, Told, UploadId};
+use super::order::Order;
 use super::scope::Scope;
 use super::upload::{NewUpload, Step, Uploads};
 use crate::Timing;
@@ -121,6 +122,7 @@ impl Transfers {
     /// A link to `peer` is up.
     pub(super) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId) {
         self.uploads.link_up(scope, peer);
+        self.gathers.link_up(peer);
     }
 
     /// What was on its way from `peer` is lost.
@@ -151,6 +153,26 @@ impl Transfers {
     pub(super) fn due(&self, timing: &Timing) -> Time {
         let values = self.uploads.due(timing).min(self.gathers.due(timing));
         values.min(self.extensions.due(timing)).min(self.deposits.due(timing))
+    }
+
+    /// The next part of a lost chunk that a graph may make for a reader here.
+    pub(super) fn next_order(
+        &mut self,
+        scope: &mut Scope<'_>,
+        may: bool,
+        wanted: &mut Wanted,
+    ) -> Option<Order> {
+        let (order, progress) = self.gathers.next_order(scope, may)?;
+        self.take_progress(progress, wanted);
+        order
+    }
+
+    /// Readers hear what has become of such parts; false if there is nothing to hear.
+    pub(super) fn hear_made(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) -> bool {
+        let heard = self.gathers.hear_made(scope);
+        let any = heard.is_some();
+        heard.into_iter().for_each(|progress| self.take_progress(progress, wanted));
+        any
     }
 
     fn reconsider_gathers(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {

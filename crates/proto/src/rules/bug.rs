@@ -131,6 +131,8 @@ pub enum Bug {
     GraphOutlivesAsker,
     /// Chunks are made on for a role that this host does not fill any more, by a newer view.
     GraphOutlivesHolder,
+    /// What a graph does not make for a reader, nobody fetches.
+    GraphLeavesReader,
     /// A step reads a chunk without looking whether it is what it was.
     RottenSourceRead,
     /// A primary does a write again that was done.
@@ -197,7 +199,11 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
+<<<<<<< HEAD
     pub const ALL: [Self; 95] = [
+=======
+    pub const ALL: [Self; 94] = [
+>>>>>>> f21132f57836bfa39e0ca6953b7aebba1bae3cad
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -262,6 +268,7 @@ impl Bug {
         Self::GraphOutlivesDeadline,
         Self::GraphOutlivesAsker,
         Self::GraphOutlivesHolder,
+        Self::GraphLeavesReader,
         Self::RottenSourceRead,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,

@@ -42,6 +42,11 @@ impl GraphRules {
         self.0.prevent(Bug::GraphOutlivesHolder)
     }
 
+    /// A reader fetches cells of what a graph has not made for it.
+    pub(crate) fn readers_go_on_without(self) -> bool {
+        self.0.prevent(Bug::GraphLeavesReader)
+    }
+
     /// Cells are compared with their checksums before a step reads them.
     pub(crate) fn sources_are_verified(self) -> bool {
         self.0.prevent(Bug::RottenSourceRead)

@@ -5,7 +5,7 @@ use proto::{GraphSettings, GraphStats, Rules};
 use types::NodeId;
 use wire::graph::GraphMessage;
 use wire::message::PeerMessage;
-use wire::object::Checked;
+use wire::object::{Checked, ObjectMessage};
 
 use super::objects::noise;
 use super::{Cluster, Setup};
@@ -17,12 +17,14 @@ pub(super) struct Wires {
     every: u32,
     seen: u32,
     harm: Harm,
+    /// Cells that were sent.
+    pub(super) cells: u32,
     /// Graphs that were sent to somebody, if they are to be kept.
     started: Option<Vec<wire::graph::Start>>,
 }
 
 #[derive(Clone, Copy, Default)]
-enum Harm {
+pub(super) enum Harm {
     /// It arrives twice.
     #[default]
     Repeated,
@@ -33,12 +35,15 @@ enum Harm {
 }
 
 impl Wires {
-    fn doing(harm: Harm, every: u32) -> Self {
+    pub(super) fn doing(harm: Harm, every: u32) -> Self {
         Self { every, harm, ..Self::default() }
     }
 
     /// Carries a message: what arrives.
     pub(super) fn carry(&mut self, mut message: PeerMessage) -> Vec<PeerMessage> {
+        if let PeerMessage::Object(object) = &message {
+            self.cells += u32::from(matches!(**object, ObjectMessage::Cell(_)));
+        }
         let PeerMessage::Graph(graph) = &mut message else { return vec![message] };
         if let (GraphMessage::Start(start), Some(started)) = (&**graph, &mut self.started) {
             started.push((**start).clone());

@@ -4,6 +4,7 @@
 
 mod allocations;
 mod clocks;
+mod degraded;
 mod graphs;
 mod impossible;
 mod layouts;

@@ -140,7 +140,12 @@ impl Cluster {
         }
     }
 
-    fn begin_gather(&mut self, node: u16, key: &str, range: std::ops::Range<u64>) -> (Token, GatherId) {
+    pub(super) fn begin_gather(
+        &mut self,
+        node: u16,
+        key: &str,
+        range: std::ops::Range<u64>,
+    ) -> (Token, GatherId) {
         let object = self.object(node, key).expect("it is there, in chunks");
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();

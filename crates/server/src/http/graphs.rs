@@ -21,6 +21,8 @@ metrics! {
         gauge gestalt_graph_runs "Graphs that this node takes part in." = it.load.runs;
         gauge gestalt_graph_reserved_bytes "Memory that is reserved for them." = it.load.reserved_bytes;
         gauge gestalt_graph_held_bytes "Bytes of slices that have come and are not combined yet." = it.load.held_bytes;
+        counter gestalt_graph_reads_total "Parts of lost chunks that graphs have made for readers of this node." = it.reads.made;
+        counter gestalt_graph_reads_left_total "Those that were begun by a graph and read cell by cell." = it.reads.left;
         counter gestalt_graph_orders_total "Lists of chunks that this node has had made by graphs." = orders(it, |orders| orders.made);
         counter gestalt_graph_order_failures_total "Lists that no graph could make." = orders(it, |orders| orders.failed);
         counter gestalt_graph_made_bytes_total "Bytes of the chunks that were made." = orders(it, |orders| orders.made_bytes);

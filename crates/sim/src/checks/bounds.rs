@@ -47,11 +47,10 @@ fn overflow(limits: &Limits, host: &Host) -> Option<String> {
     if host.routed_requests() > limits.forwarded_requests + limits.parked_requests {
         broken = Some(format!("{} requests are on their way", host.routed_requests()));
     }
-    // All that runs is for repair.
-    let (reserved, most) =
-        (host.graph_stats().load.reserved_bytes, limits.graph_bytes - limits.graph_reader_bytes);
-    if reserved > most {
-        broken = Some(format!("graphs have reserved {reserved} of {most} bytes"));
+    let (load, most) = (host.graph_stats().load, limits.graph_bytes);
+    let kept = limits.graph_reader_bytes;
+    if load.reserved_bytes > most || load.repair_bytes > most - kept {
+        broken = Some(format!("graphs have reserved {load:?} of {most} bytes, {kept} of them for readers"));
     }
     for primary in host.primaries() {
         let records = primary.uncommitted.len();

@@ -92,7 +92,9 @@ impl Options {
         }
         let repair = Some(rng.pick(&Scheme::ALL));
         let execution = if rng.once_in(4) { Execution::Incoherent } else { Execution::Coherent };
-        self.graphs = GraphSettings { repair, execution };
+        let reads = (!self.seed.is_multiple_of(3))
+            .then(|| Scheme::ALL[(self.seed / 3 % Scheme::ALL.len() as u64) as usize]);
+        self.graphs = GraphSettings { repair, reads, execution };
         self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);
         self.limits.graph_reader_bytes = self.limits.graph_bytes / rng.pick(&[1, 3, 8]);
         self

@@ -165,7 +165,7 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 14] = [
+const DIRECTED: [Bug; 15] = [
     Bug::ScrubOfChecksumsOnly,
     Bug::DeposedOwnerAnswers,
     Bug::FilledOfAnySince,
@@ -180,6 +180,7 @@ const DIRECTED: [Bug; 14] = [
     Bug::RottenSourceRead,
     Bug::GraphOutlivesAsker,
     Bug::GraphOutlivesDeadline,
+    Bug::GraphLeavesReader,
 ];
 
 #[test]

@@ -11,7 +11,7 @@ use wire::object::ListedChunk;
 
 use super::bring::bring;
 use super::window::{Came, Claim, Window};
-use crate::objects::order::{Made, Order, Purpose};
+use crate::objects::order::{Made, Order, Purpose, Whose};
 use crate::objects::scope::Scope;
 
 /// Bytes of chunks of one graph, unless one chunk is longer.
@@ -82,7 +82,7 @@ impl Batches {
             return None;
         }
         self.numbers += 1;
-        let order = order_of(Purpose { member, number: self.numbers }, &batch);
+        let order = order_of(member, self.numbers, &batch);
         let mut claim = window.claim();
         claim.add(order.len().into());
         self.all.insert(self.numbers, Batch { chunks: batch, claim, asked_at: now });
@@ -158,7 +158,7 @@ impl Batches {
         let Some(Batch { mut chunks, claim, asked_at }) = self.all.remove(&made.purpose.number) else {
             return Taken::default();
         };
-        let strand = made.bytes.and_then(|mut bytes| bytes.remove(&made.purpose.member.role));
+        let strand = made.bytes.and_then(|bytes| bytes.into_values().next());
         if strand.is_none() && chunks.len() > 1 {
             let listed = |half: Vec<Batched>| half.into_iter().map(|batched| batched.listed).collect();
             let second = chunks.split_off(chunks.len() / 2);
@@ -212,12 +212,11 @@ impl Batches {
     }
 }
 
-fn order_of(purpose: Purpose, batch: &[Batched]) -> Order {
-    let member = purpose.member;
+fn order_of(member: MemberId, number: u64, batch: &[Batched]) -> Order {
     let part = |it: &Batched| Part { chunk: it.listed.chunk, offset: 0, len: it.len as u32 };
     let sum = |it: &Batched| it.listed.trailer.get(usize::from(member.role.0)).copied().unwrap_or(0);
     Order {
-        purpose,
+        purpose: Purpose { whose: Whose::Holder(member), number },
         group: member.group,
         wanted: vec![member.role],
         strand: batch.iter().map(part).collect(),

@@ -5,21 +5,23 @@
 //! of them is missing, silent or gone; where one is merely slower than usual as many others as it takes to make it (`types::Hedging`). What it gives
 //! out comes from the front, so its memory is that of the window.
 
+mod made;
 mod row;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use cluster::Protection;
 use codec::Coder;
 use types::op::{Bump, Failure, Get, Object, ObjectOp, Op, Outcome, Request, Unpin, Want};
 use types::{
-    CellAt, ChunkId, Descriptor, GroupId, Hedging, HostId, Key, KeyHash, MemberId, RoleIndex, Run, Stripe,
-    Time,
+    CellAt, ChunkId, Descriptor, GroupId, Hedging, HostId, Key, KeyHash, MemberId, NodeId, RoleIndex, Run,
+    Stripe, Time,
 };
 use wire::object::{Ask, Asked, Cell, Fetch, Harm, Missing, ObjectMessage};
 
 use super::names::{Client, GatherId, OwnerRequest, StreamId, Told};
+use super::order::Made;
 use super::scope::Scope;
 use crate::Timing;
 use row::Row;
@@ -49,6 +51,13 @@ pub(crate) struct Gathers {
     all: BTreeMap<GatherId, Gather>,
     started: u64,
     hedging: Hedging,
+    /// Nodes whose links are down: nothing is asked of them.
+    unlinked: BTreeSet<NodeId>,
+    /// Reads of what lies in a lost chunk, which a graph may make.
+    lacking: BTreeSet<GatherId>,
+    /// What graphs have made, or have not, and nobody has heard of.
+    made: VecDeque<(GatherId, Made)>,
+    orders: u64,
 }
 
 struct Gather {
@@ -197,12 +206,12 @@ impl Gathers {
 
     /// Asks for what is missing, and gives out what is whole.
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, id: GatherId) -> Progress {
-        let Self { all, hedging, .. } = self;
+        let Self { all, hedging, unlinked, .. } = self;
         let Some(gather) = all.get_mut(&id) else { return Progress::default() };
         let mut progress = Progress::default();
-        gather.ask_for_rows(scope, id, hedging);
+        gather.ask_for_rows(scope, id, hedging, unlinked);
         gather.give_out(scope, hedging, &mut progress);
-        gather.ask_for_rows(scope, id, hedging);
+        gather.ask_for_rows(scope, id, hedging, unlinked);
         if gather.start >= gather.end {
             progress.news.push((gather.client, Told::Whole));
             progress.request = self.abandon(id);
@@ -215,6 +224,7 @@ impl Gathers {
             gather.asking = true;
             progress.request = Some(gather.ask_owner(id));
         }
+        self.note_lacking(id);
         progress
     }
 
@@ -230,7 +240,8 @@ impl Gathers {
                 let patience_us = hedging.patience_us(most_us);
                 for row in &mut gather.rows {
                     row.reconsider(now, most_us, scope.view(row.group()));
-                    row.hedge_if_slow(now, patience_us, |cells, len| hedging.take(cells, len));
+                    let may = |cells, len| hedging.take(cells, len);
+                    row.hedge_if_slow(gather.protection.code(), now, patience_us, may);
                 }
                 let request = gather.tell_progress(now, scope.timing().pin_us / PROGRESS);
                 all.push(Progress { news: Vec::new(), request });
@@ -256,8 +267,14 @@ impl Gathers {
     /// What was asked of `peer` will not come.
     pub(super) fn lose_link(&mut self, scope: &mut Scope<'_>, peer: HostId) -> Vec<Progress> {
         let ids: Vec<GatherId> = self.all.keys().copied().collect();
-        self.all.values_mut().flat_map(|gather| &mut gather.rows).for_each(|row| row.lose(peer));
+        self.unlinked.insert(peer.node);
+        self.all.values_mut().for_each(|gather| gather.lose(peer));
         ids.into_iter().map(|id| self.go_on(scope, id)).collect()
+    }
+
+    /// A link to `peer` is up.
+    pub(super) fn link_up(&mut self, peer: HostId) {
+        self.unlinked.remove(&peer.node);
     }
 
     /// When [`Self::reconsider`] has something to do.
@@ -297,13 +314,20 @@ pub(super) struct Progress {
 
 impl Gather {
     /// Opens the window as far as it goes.
-    fn ask_for_rows(&mut self, scope: &mut Scope<'_>, id: GatherId, hedging: &mut Hedging) {
+    fn ask_for_rows(
+        &mut self,
+        scope: &mut Scope<'_>,
+        id: GatherId,
+        hedging: &mut Hedging,
+        unlinked: &BTreeSet<NodeId>,
+    ) {
         let most = scope.limits().gather_bytes;
         let now = scope.now.time;
         while let Some((stripe, run)) = self.next_run() {
             let held: usize = self.rows.iter().map(Row::len_bytes).sum();
             let Some(group) = self.descriptor.group_of(stripe.index) else { break };
-            let row = Row::new(stripe, run, group, self.protection.code(), now);
+            let by_graph = scope.graphs().reads.is_some();
+            let row = Row::new(stripe, run, group, self.protection.code(), now, by_graph);
             // However long a run is, one goes: but not while the reader has not taken what came before it.
             let outstanding = held + self.untaken;
             if outstanding > 0 && outstanding + row.len_bytes() > most {
@@ -317,7 +341,7 @@ impl Gather {
             self.next = row.start() + row.len_bytes() as u64;
             self.rows.push_back(row);
         }
-        self.fetch(scope, id);
+        self.fetch(scope, id, unlinked);
     }
 
     /// The run in which the next byte lies.
@@ -329,14 +353,15 @@ impl Gather {
     }
 
     /// Asks for the cells that rows want: rows that follow each other in one message for each role.
-    fn fetch(&mut self, scope: &mut Scope<'_>, id: GatherId) {
+    fn fetch(&mut self, scope: &mut Scope<'_>, id: GatherId, unlinked: &BTreeSet<NodeId>) {
         let now = scope.now.time;
         let mut wanted: BTreeMap<(MemberId, HostId, u32), (u32, u32)> = BTreeMap::new();
         let mut fetches = Vec::new();
         for row in &mut self.rows {
             let group = row.group();
             let Some(view) = scope.view(group) else { continue };
-            for ask in row.take_wanted(now, view) {
+            let is_up = |host: HostId| !unlinked.contains(&host.node);
+            for ask in row.take_wanted(self.protection.code(), now, view, is_up) {
                 let key = (MemberId { group, role: ask.role }, ask.host, row.stripe().index);
                 match wanted.get_mut(&key) {
                     Some((first, count)) if *first + *count == ask.cell => *count += 1,
@@ -367,7 +392,13 @@ impl Gather {
 
     fn miss(&mut self, from: HostId, missing: &Missing, is_known: bool) {
         let of_stripe = |row: &&mut Row| row.stripe().index == missing.chunk.stripe;
-        self.rows.iter_mut().filter(of_stripe).for_each(|row| row.miss(from, missing, is_known));
+        let code = self.protection.code();
+        self.rows.iter_mut().filter(of_stripe).for_each(|row| row.miss(code, from, missing, is_known));
+    }
+
+    fn lose(&mut self, peer: HostId) {
+        let code = self.protection.code();
+        self.rows.iter_mut().for_each(|row| row.lose(code, peer));
     }
 
     /// Gives out the rows that are whole, from the front.

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 
 use bytes::BytesMut;
+use graph::limits::MAX_ATTEMPTS;
 use graph::{
-    Aim, AskerId, Class, Links, Message, Outcome, Place, Planned, RunId, Source, Task, TaskCommand,
+    Aim, AskerId, Class, Links, Message, Outcome, Place, Planned, RunId, Scheme, Source, Task, TaskCommand,
     TaskConfig, Wanted,
 };
 use types::{GroupView, NodeId, RoleIndex, Time};
 use wire::graph::Asker;
 
-use crate::objects::order::{Made, Order, Purpose, Staged};
+use crate::objects::order::{Made, Order, Purpose, Staged, Whose};
 use crate::objects::scope::Scope;
+
+/// What part of a request's deadline a graph may take for a reader: what it has not made then is read cell by cell.
+const READERS_SHARE: u64 = 4;
 
 /// See the module.
 pub(super) struct Asked {
@@ -54,7 +58,7 @@ impl Asked {
         let (view, protection) = (scope.view(order.group), scope.protection(order.group));
         let view = view.ok_or(purpose)?;
         let here = scope.here();
-        let (timing, settings) = (scope.timing(), scope.graphs());
+        let manner = Manner::of(scope, purpose.whose).ok_or(purpose)?;
         let config = TaskConfig {
             asker: AskerId(Asker::of(here).0),
             number,
@@ -63,18 +67,22 @@ impl Asked {
             view: view.version,
             strand: order.strand.clone(),
             wanted: order.wanted.iter().map(|role| Wanted { role: *role, to: Place::Asker }).collect(),
-            class: Class::Repair,
-            scheme: settings.repair.ok_or(purpose)?,
-            aim: Aim::REPAIR,
-            execution: settings.execution,
-            deadline_us: timing.object_deadline_us,
-            // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
-            least_patience_us: timing.request_deadline_us,
+            class: manner.class,
+            scheme: manner.scheme,
+            aim: manner.aim,
+            execution: scope.graphs().execution,
+            deadline_us: manner.deadline_us,
+            least_patience_us: manner.least_patience_us,
+            attempts: manner.attempts,
             rules: scope.rules().graphs().of_executors(),
         };
-        let mut sources = sources_of(view, &order.wanted, here.node);
+        let is_here = |node| manner.class == Class::Reader || node == here.node;
+        let mut sources = sources_of(view, &order.wanted, is_here);
         sources.retain(|source| !unlinked.contains(&source.node));
         let task = Task::new(config, sources, scope.now.time, &links);
+        if !manner.is_worth(task.planned()) {
+            return Err(purpose);
+        }
         Ok(Self { order, task, links, run: None, staged: Staged::new(), is_kept: false })
     }
 
@@ -146,11 +154,54 @@ impl Asked {
     }
 }
 
-/// Who is whole, but for what is wanted here.
-fn sources_of(view: &GroupView, wanted: &[RoleIndex], here: NodeId) -> Vec<Source> {
+/// How chunks are made, by who wants them.
+struct Manner {
+    class: Class,
+    scheme: Scheme,
+    aim: Aim,
+    deadline_us: u64,
+    least_patience_us: u64,
+    attempts: u32,
+}
+
+impl Manner {
+    /// None if graphs make nothing for those who want it.
+    fn of(scope: &Scope<'_>, whose: Whose) -> Option<Self> {
+        let (timing, settings) = (scope.timing(), scope.graphs());
+        Some(match whose {
+            Whose::Holder(_) => Self {
+                class: Class::Repair,
+                scheme: settings.repair?,
+                aim: Aim::REPAIR,
+                deadline_us: timing.object_deadline_us,
+                // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
+                least_patience_us: timing.request_deadline_us,
+                attempts: MAX_ATTEMPTS,
+            },
+            // A reader has another way, and needs time for it.
+            Whose::Reader(_) => Self {
+                class: Class::Reader,
+                scheme: settings.reads?,
+                aim: Aim::READER,
+                deadline_us: timing.request_deadline_us / READERS_SHARE,
+                least_patience_us: timing.hedge_us,
+                attempts: 1,
+            },
+        })
+    }
+
+    /// Whether to begin with what is planned. Cells that a reader fetches are a star already, which costs nobody a graph.
+    fn is_worth(&self, planned: Option<Planned>) -> bool {
+        let is_star = |planned: Planned| matches!(planned.scheme, Scheme::Star | Scheme::Lrc);
+        self.class != Class::Reader || self.scheme != Scheme::Auto || !planned.is_none_or(is_star)
+    }
+}
+
+/// Who is whole, but for what is wanted at a node that `is_here`, or at any for readers.
+fn sources_of(view: &GroupView, wanted: &[RoleIndex], is_here: impl Fn(NodeId) -> bool) -> Vec<Source> {
     let roles = (0..).zip(&view.holders).map(|(role, holders)| (RoleIndex(role), holders));
     let whole = roles.filter_map(|(role, holders)| Some((role, holders.whole?.host.node)));
-    let is_wanted_here = |role: RoleIndex, node| node == here && wanted.contains(&role);
+    let is_wanted_here = |role: RoleIndex, node| is_here(node) && wanted.contains(&role);
     whole
         .filter(|(role, node)| !is_wanted_here(*role, *node))
         .map(|(role, node)| Source { role, node })

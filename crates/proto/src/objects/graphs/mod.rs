@@ -27,16 +27,18 @@ use wire::object::Checked;
 
 use super::holders::Holders;
 use super::meter::Meter;
-use super::order::{Made, Order, Purpose};
+use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
 use crate::Impossible;
 use asked::{Asked, Next, Verdict};
 use sight::{Seen, Sight};
 use speed::Speed;
-pub use stats::{GraphStats, OrderStats};
+pub use stats::{GraphStats, OrderStats, ReadStats};
 
-/// Orders that are under way at once: while one ends the next one begins, and others have their turn.
+/// Orders of holders that are under way at once: while one ends the next one begins, and others have their turn.
 const MAX_ORDERS: usize = 2;
+/// Orders of readers.
+const MAX_READS: usize = 4;
 
 /// See the module.
 #[derive(Default)]
@@ -53,6 +55,7 @@ pub(crate) struct Graphs {
     unlinked: BTreeSet<NodeId>,
     seen: RefCell<Seen>,
     orders: [OrderStats; Scheme::ALL.len()],
+    reads: ReadStats,
     spoilt: u64,
     speed: Speed,
     draws: u64,
@@ -160,7 +163,16 @@ impl Graphs {
 
     /// Whether more chunks are made for repair.
     pub(super) fn takes_more(&self) -> bool {
-        self.asked.len() < MAX_ORDERS
+        self.count(|whose| matches!(whose, Whose::Holder(_))) < MAX_ORDERS
+    }
+
+    /// Whether more is made for readers.
+    pub(super) fn takes_reads(&self) -> bool {
+        self.count(|whose| matches!(whose, Whose::Reader(_))) < MAX_READS
+    }
+
+    fn count(&self, is_meant: impl Fn(Whose) -> bool) -> usize {
+        self.asked.values().filter(|asked| is_meant(asked.purpose().whose)).count()
     }
 
     /// Nobody wants what these were to make.
@@ -242,7 +254,14 @@ impl Graphs {
     pub(super) fn stats(&self) -> GraphStats {
         let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
         let first_deadline = self.executor.as_ref().and_then(Executor::first_deadline);
-        GraphStats { steps, load: self.load(), orders: self.orders, spoilt: self.spoilt, first_deadline }
+        GraphStats {
+            steps,
+            load: self.load(),
+            orders: self.orders,
+            reads: self.reads,
+            spoilt: self.spoilt,
+            first_deadline,
+        }
     }
 
     /// What has to hold.
@@ -316,6 +335,9 @@ impl Graphs {
     fn note(&mut self, now: Time, number: u64, made: &Made) {
         let planned = self.asked.remove(&number).and_then(|asked| asked.planned());
         let bytes = made.bytes.as_ref().map(|made| made.values().map(|bytes| bytes.len() as u64).sum());
+        if let Whose::Reader(_) = made.purpose.whose {
+            self.reads.note(made.bytes.is_some());
+        }
         if let Some(planned) = planned {
             self.orders[planned.scheme as usize].note(planned, now, bytes);
             if bytes.is_some() {

@@ -12,6 +12,8 @@ pub struct GraphStats {
     pub load: Load,
     /// Orders of this host that a graph has carried out, or has not, by the scheme of the last one: `Scheme::ALL`.
     pub orders: [OrderStats; Scheme::ALL.len()],
+    /// Of those, what readers of this host wanted.
+    pub reads: ReadStats,
     /// Runs that have made something else than was wanted: a chunk that they read, or a rule, is broken.
     pub spoilt: u64,
     /// When the first of the runs here has to have ended.
@@ -33,12 +35,29 @@ pub struct OrderStats {
     pub predicted_us: u64,
 }
 
+/// Of parts of chunks that were made for readers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadStats {
+    /// By graphs.
+    pub made: u64,
+    /// Begun by graphs, and read cell by cell then.
+    pub left: u64,
+}
+
+impl ReadStats {
+    pub(super) fn note(&mut self, is_made: bool) {
+        *(if is_made { &mut self.made } else { &mut self.left }) += 1;
+    }
+}
+
 impl GraphStats {
     /// These and those.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         self.steps = self.steps.plus(&other.steps);
         self.load = self.load.plus(&other.load);
+        self.reads.made += other.reads.made;
+        self.reads.left += other.reads.left;
         self.spoilt += other.spoilt;
         self.first_deadline = [self.first_deadline, other.first_deadline].into_iter().flatten().min();
         for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
