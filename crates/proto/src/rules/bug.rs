@@ -199,11 +199,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-<<<<<<< HEAD
-    pub const ALL: [Self; 95] = [
-=======
-    pub const ALL: [Self; 94] = [
->>>>>>> f21132f57836bfa39e0ca6953b7aebba1bae3cad
+    pub const ALL: [Self; 96] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
