@@ -100,7 +100,7 @@ struct Inner {
     limit: u64,
     total: AtomicU64,
     used: [AtomicU64; Category::ALL.len()],
-    /// How many pools of chunks are short of room.
+    /// For how many pools of chunks items make way.
     claims: AtomicUsize,
     idle: Idle,
 }
@@ -122,7 +122,7 @@ impl Budget {
     }
 
     /// As [`Self::try_reserve`], for extents of areas: one part in [`HEADROOM_SHARE`] of the limit stays out of reach, and what chunks
-    /// that are short of room lack of their share ([`CHUNK_SHARE`]).
+    /// lack of their share ([`CHUNK_SHARE`]) while items make way for them.
     ///
     /// # Errors
     /// If that would eat into what is left out; nothing is taken then.
@@ -150,13 +150,14 @@ impl Budget {
         self.total_used().saturating_add(bytes as u64) <= self.area_limit()
     }
 
-    /// As [`Self::try_reserve`], for extents of chunks. Those that have their share leave one part in `SPARE_SHARE` of the limit to areas,
-    /// so that items, descriptors among them, find room whatever long values there are.
+    /// As [`Self::try_reserve`], for extents of chunks: one part in `SPARE_SHARE` of the limit is left to areas, so that items,
+    /// descriptors among them, find room whatever long values there are; unless items make way for chunks that have not their share.
     ///
     /// # Errors
     /// If that would eat into the headroom or into what is left to areas; nothing is taken then.
     pub fn try_reserve_for_chunks(&self, bytes: usize) -> Result<(), OutOfMemory> {
-        let limit = if bytes as u64 <= self.chunks_lack() { self.extent_limit() } else { self.chunk_limit() };
+        let is_claimed = bytes as u64 <= self.claimed();
+        let limit = if is_claimed { self.extent_limit() } else { self.chunk_limit() };
         self.reserve_below(limit, Category::Chunks, bytes as u64)
     }
 
@@ -164,7 +165,7 @@ impl Budget {
     #[must_use]
     pub fn room_for_chunks(&self) -> u64 {
         let used = self.total_used();
-        let of_share = self.chunks_lack().min(self.extent_limit().saturating_sub(used));
+        let of_share = self.claimed().min(self.extent_limit().saturating_sub(used));
         self.chunk_limit().saturating_sub(used).max(of_share)
     }
 
@@ -174,12 +175,12 @@ impl Budget {
         (self.0.limit / CHUNK_SHARE).saturating_sub(self.used(Category::Chunks))
     }
 
-    /// A pool of chunks is short of room: until [`Self::end_claim`] areas do not grow into the share of chunks.
+    /// Items make way for a pool of chunks: until [`Self::end_claim`] areas do not grow into the share of chunks.
     pub(crate) fn begin_claim(&self) {
         self.0.claims.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It is not any more.
+    /// They need not any more.
     pub(crate) fn end_claim(&self) {
         self.0.claims.fetch_sub(1, Ordering::Relaxed);
     }
@@ -305,8 +306,12 @@ impl Budget {
     }
 
     fn area_limit(&self) -> u64 {
-        let is_claimed = self.0.claims.load(Ordering::Relaxed) > 0;
-        self.extent_limit().saturating_sub(if is_claimed { self.chunks_lack() } else { 0 })
+        self.extent_limit().saturating_sub(self.claimed())
+    }
+
+    /// What is kept from areas for chunks that have not their share.
+    fn claimed(&self) -> u64 {
+        if self.0.claims.load(Ordering::Relaxed) > 0 { self.chunks_lack() } else { 0 }
     }
 
     fn repair_limit(&self) -> u64 {

@@ -55,7 +55,7 @@ impl Streams<'_> {
             makes_way |= primary::make_way(primary, context)
         };
         self.host.members.primaries_mut().for_each(&mut self.host.around, self.now, ask);
-        self.host.objects.note_items(makes_way);
+        self.host.objects.note_items(self.now.time, makes_way);
     }
 
     fn ask_owners(&mut self, wanted: Wanted) {

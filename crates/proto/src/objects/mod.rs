@@ -446,8 +446,10 @@ impl Objects {
     }
 
     /// Whether they do.
-    pub(crate) fn note_items(&mut self, make_way: bool) {
-        self.pressure.note_items(make_way);
+    pub(crate) fn note_items(&mut self, now: Time, make_way: bool) {
+        if let Some(pages) = &self.pages {
+            self.pressure.note_items(now, pages, make_way);
+        }
     }
 
     /// A namespace is at its quota: some of its chunks are to go for one of so many bytes, and a few more for the next ones. Whether any can.

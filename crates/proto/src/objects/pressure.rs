@@ -24,7 +24,7 @@ const MAX_OF_ROLE: usize = 16;
 /// Whose chunks are to make room: those of one namespace, or everybody's.
 pub(super) type Whose = Option<NamespaceId>;
 
-/// How long after chunks were short of room areas do not grow into their share, in microseconds.
+/// How long after items were to make way areas do not grow into the share of chunks, in microseconds.
 const CLAIM_US: u64 = 10_000_000;
 
 /// What the items of this host do where chunks have less than their share.
@@ -97,10 +97,6 @@ impl Pressure {
         let missing = pages.shortage();
         self.asks_items = missing > 0 && pages.lacks_share();
         self.items = self.asks_items.then(|| self.items.unwrap_or_default());
-        if self.asks_items {
-            pages.claim(true);
-            self.claims_until = Some(scope.now.time + CLAIM_US);
-        }
         let of_chunks = if self.items == Some(Items::MakeWay) { 0 } else { missing };
         self.relieve(scope, holders, None, of_chunks);
     }
@@ -110,9 +106,13 @@ impl Pressure {
         std::mem::take(&mut self.asks_items)
     }
 
-    /// Items make way for chunks, or there are none that may.
-    pub(super) fn note_items(&mut self, make_way: bool) {
+    /// Items make way for chunks in `pages`, or there are none that may.
+    pub(super) fn note_items(&mut self, now: Time, pages: &ChunkPages, make_way: bool) {
         self.items = Some(if make_way { Items::MakeWay } else { Items::Stay });
+        if make_way {
+            pages.claim(true);
+            self.claims_until = Some(now + CLAIM_US);
+        }
     }
 
     /// Until when areas do not grow into the share of chunks.

@@ -106,13 +106,15 @@ fn kept_in_vain(map: &ClusterMap, nodes: &Nodes) -> Option<String> {
 }
 
 /// What is still under way about chunks, if anything is; none where everything is at rest. Where a stand-in `is_starved` it may not know
-/// what has become of some, for the pages that say so have no room.
+/// what has become of some, for the pages that say so have no room; who lacks those does not get them.
 pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes, is_starved: bool) -> Option<String> {
     for host in nodes.hosts() {
         let objects = host.stats().objects;
-        let under_way = if is_starved { 0 } else { objects.tentative_bytes }
+        let unknown = if is_starved { 0 } else { objects.tentative_bytes };
+        let lacking = if is_starved || objects.starved_fills > 0 { 0 } else { objects.lacking_chunks };
+        let under_way = unknown
+            + lacking
             + objects.arriving_bytes
-            + if objects.starved_fills > 0 { 0 } else { objects.lacking_chunks }
             + objects.open_ids
             + objects.pins
             + objects.uploads
