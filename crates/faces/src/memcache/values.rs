@@ -20,11 +20,10 @@ impl ValueLimits {
     #[inline]
     #[must_use]
     pub fn streams(&self, key: &Key, store: &Store, len: usize) -> bool {
-        let Some(above) = self.streamed_above else { return false };
-        // Who takes no longer values than memcached refuses what it refuses: those that are just too long under their key.
-        let is_beyond =
-            || self.longest > u64::from(MAX_STRIPED_ABOVE) && is_too_large(key.len(), len, store.flags);
-        let is_long = len as u64 > u64::from(above) || is_beyond();
+        // Who takes no longer values than memcached has all of them whole, and refuses what it refuses: what is just too long under its key.
+        let is_any_longer = self.longest > u64::from(MAX_STRIPED_ABOVE);
+        let Some(above) = self.streamed_above.filter(|_| is_any_longer) else { return false };
+        let is_long = len as u64 > u64::from(above) || is_too_large(key.len(), len, store.flags);
         // Bytes that are added to a value do not take its place.
         let is_whole = || !matches!(store.mode, StoreMode::Append | StoreMode::Prepend);
         is_long && len as u64 <= self.longest && is_whole()

@@ -65,7 +65,7 @@ pub(crate) struct State {
     /// The slot of the last such value that was asked for again.
     pub asked_again: Option<u64>,
     /// The version of the map that the parser's limits are of.
-    limits_of: Option<u64>,
+    limits_of: Option<Option<u64>>,
     /// A command that had to wait.
     pub work: Option<Work>,
     /// When the command that is being carried out was understood.
@@ -303,8 +303,8 @@ impl State {
     #[inline]
     pub(super) fn heed_map(&mut self, worker: &Worker, binding: Option<Binding>) {
         let version = worker.map_version();
-        if version != self.limits_of {
-            self.limits_of = version;
+        if self.limits_of != Some(version) {
+            self.limits_of = Some(version);
             self.parser.limit_values(worker.value_limits(binding));
         }
     }

@@ -10,7 +10,7 @@ use native::RouteMap;
 use proto::{Host, HostConfig, Limits, Now, Place, Rules, Submitted};
 use store::StoreConfig;
 use types::op::{Failure, Outcome, Request};
-use types::{GroupId, MAX_STRIPED_ABOVE, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
+use types::{GroupId, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
 
 use crate::clients::client::Client;
 use crate::clients::gate::Gate;
@@ -237,11 +237,8 @@ impl Worker {
 
     /// Which values may be stored under keys of `namespace`.
     pub(crate) fn value_limits_of(&self, namespace: NamespaceId) -> ValueLimits {
-        let longest = self.shared.config.limits.max_value_bytes;
-        // Who wants memcached's longest value has it to the byte: counted with its key, and whole.
-        let is_items = longest <= u64::from(MAX_STRIPED_ABOVE);
-        let streamed_above = self.object_policy(namespace).striped_above.filter(|_| !is_items);
-        ValueLimits { streamed_above, longest }
+        let streamed_above = self.object_policy(namespace).striped_above;
+        ValueLimits { streamed_above, longest: self.shared.config.limits.max_value_bytes }
     }
 
     /// The map as clients of the native protocol are told it, made once for each version.

@@ -140,6 +140,22 @@ fn before_the_cluster_has_formed_a_place_is_waited_for_too() {
     wait_until_ready(other.addresses().http);
 }
 
+#[test]
+fn before_the_cluster_has_formed_a_long_value_is_refused_for_that_and_not_for_its_length() {
+    let plan = Plan { timing: SHORT, nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
+    let server = coordinator(&plan);
+    let mut config = NodeConfig::local(NodeId(0), server.address());
+    config.timing = plan.timing;
+    let node = Node::start(config).unwrap();
+    let mut stream = TcpStream::connect(node.addresses().memcached).unwrap();
+    stream.write_all(b"set long 0 0 2000000\r\n").unwrap();
+    stream.write_all(&vec![b'x'; 2_000_000]).unwrap();
+    stream.write_all(b"\r\nquit\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("SERVER_ERROR") && !answer.contains("too large"), "{answer}");
+}
+
 /// How node `id` of a cluster of this plan is started.
 fn config_of(id: u16, plan: &Plan, cluster: &Cluster) -> NodeConfig {
     let mut config = NodeConfig::local(NodeId(id), cluster.coordinator.address());
