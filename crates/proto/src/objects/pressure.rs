@@ -95,7 +95,7 @@ impl Pressure {
     /// As [`Self::relieve`] for everybody's chunks in `pages`, by items if those are to make way.
     pub(super) fn relieve_all(&mut self, scope: &mut Scope<'_>, holders: &mut Holders, pages: &ChunkPages) {
         let missing = pages.shortage();
-        self.asks_items = missing > 0 && pages.lacks_share();
+        self.asks_items = missing > 0 && pages.lacks_share() && scope.may_evict_some();
         self.items = self.asks_items.then(|| self.items.unwrap_or_default());
         let of_chunks = if self.items == Some(Items::MakeWay) { 0 } else { missing };
         self.relieve(scope, holders, None, of_chunks);

@@ -125,6 +125,12 @@ impl Scope<'_> {
         self.rules().objects().evicts(may)
     }
 
+    /// Whether values of any namespace give way to others, as far as it is known here.
+    pub(super) fn may_evict_some(&self) -> bool {
+        let namespaces = self.views.map().into_iter().flat_map(|map| &map.catalog.namespaces);
+        namespaces.map(|known| known.id).any(|id| self.may_evict(id))
+    }
+
     /// How values of `namespace` are cut.
     pub(super) fn object_policy(&self, namespace: NamespaceId) -> ObjectPolicy {
         let known = self.views.map().and_then(|map| map.catalog.namespace(namespace));

@@ -129,6 +129,13 @@ fn items_that_may_not_go_make_no_way_and_a_long_value_is_refused_at_once() {
         let stored = cluster.put(number, &format!("long-{number}"), &value_of(number.into()));
         assert_eq!(stored, Some(Outcome::Failed(Failure::OutOfMemory)));
     }
+    // Nor is that waited for while a parity may come back, and nothing may be given back for that.
+    cluster.kill(4);
+    cluster.advance(Timing::default().node_lease_us / 1_000 * 2);
+    for number in 0..4 {
+        let stored = cluster.put(number, &format!("long-{number}"), &value_of(number.into()));
+        assert_eq!(stored, Some(Outcome::Failed(Failure::OutOfMemory)));
+    }
 }
 
 #[test]
