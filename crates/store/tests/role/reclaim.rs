@@ -62,6 +62,42 @@ fn the_highest_extent_is_emptied_beside_writes_and_goes_back() {
 }
 
 #[test]
+fn what_is_read_in_an_extent_that_goes_outlives_what_is_not_elsewhere() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, CAPACITY);
+    let keys: Vec<Vec<u8>> =
+        role.model.keys().filter(|key| extent_of(&role, key) == EXTENTS - 1).cloned().collect();
+    let hot: Vec<Vec<u8>> = keys.chunks(4).flat_map(|four| four[1..].to_vec()).collect();
+    assert!(hot.len() > 100, "{}", hot.len());
+    hot.iter().for_each(|key| assert!(role.get(key).is_some()));
+    assert_eq!(role.empty_extent(), Some(EXTENTS as u32 - 1));
+    role.check();
+    let kept = hot.iter().filter(|key| role.model.contains_key(*key)).count();
+    assert_eq!(kept, hot.len(), "they have moved");
+    assert!(role.vacate_one(), "it goes back");
+    role.check_present();
+}
+
+#[test]
+fn an_extent_goes_though_all_is_read() {
+    let mut role = role(Eviction::Clock);
+    fill(&mut role, CAPACITY);
+    let keys: Vec<Vec<u8>> = role.model.keys().cloned().collect();
+    (0..3).for_each(|_| keys.iter().for_each(|key| assert!(role.get(key).is_some())));
+    assert_eq!(role.empty_extent(), Some(EXTENTS as u32 - 1));
+    role.check();
+    let left = role.model.len();
+    assert!(left > keys.len() / 3, "no more goes elsewhere than there is in it: {left} of {}", keys.len());
+}
+
+fn extent_of(role: &Role, key: &[u8]) -> usize {
+    match role.store.find(hash(key), key) {
+        Found::Hit(addr, _) => addr.byte() / types::EXTENT_BYTES,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn writes_find_room_beside_an_extent_that_is_being_emptied_and_get_it_if_nobody_goes_on() {
     let mut role = role(Eviction::Clock);
     fill(&mut role, CAPACITY);
@@ -70,13 +106,7 @@ fn writes_find_room_beside_an_extent_that_is_being_emptied_and_get_it_if_nobody_
     };
     role.log_victims(&victims);
     role.commit_all();
-    let top = |role: &Role| {
-        let is_there = |key: &&Vec<u8>| match role.store.find(hash(key), key) {
-            Found::Hit(addr, _) => addr.byte() / types::EXTENT_BYTES == EXTENTS - 1,
-            other => panic!("{other:?}"),
-        };
-        role.model.keys().filter(is_there).count()
-    };
+    let top = |role: &Role| role.model.keys().filter(|key| extent_of(role, key) == EXTENTS - 1).count();
     let held = top(&role);
     for i in CAPACITY..CAPACITY + 200 {
         role.set(&i.to_le_bytes(), &[1; 1000]).unwrap();

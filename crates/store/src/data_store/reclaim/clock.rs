@@ -2,7 +2,7 @@
 
 use super::ground::{Ground, MAX_BATCH, MAX_BATCH_BYTES, Victim};
 use crate::alloc::{Hold, SlotState};
-use types::{Addr, NamespaceId, RUN_BYTES};
+use types::{Addr, NamespaceId, RUN_BYTES, RunClass};
 
 /// After so many slots that were spared in one batch, an item is spared only if it was read once more than before.
 const MAX_SPARED: usize = 16 * 1024;
@@ -25,6 +25,8 @@ pub(super) struct Hand {
 struct Batch {
     /// Whose items are wanted; none = of all that may go.
     only: Option<NamespaceId>,
+    /// Of which class they are; none = of any.
+    class: Option<RunClass>,
     victims: Vec<Victim>,
     slot_bytes: usize,
     /// Bytes of slots that are enough.
@@ -62,6 +64,12 @@ impl Hand {
         self.sweep(ground, Batch { wanted_bytes: part_of(committed_bytes), ..Batch::default() })
     }
 
+    /// The same of items of one class.
+    pub(super) fn batch_in(&mut self, ground: &mut Ground<'_>, class: RunClass) -> Vec<Victim> {
+        let wanted_bytes = part_of(ground.contents.area().committed_bytes());
+        self.sweep(ground, Batch { class: Some(class), wanted_bytes, ..Batch::default() })
+    }
+
     /// The same of one namespace, so that `bytes` of its slots are free at the end if it has as many.
     pub(super) fn batch_of(
         &mut self,
@@ -91,8 +99,10 @@ impl Hand {
             *self = Self::default();
             return false;
         };
+        let is_other = batch.class.is_some_and(|class| class != run.class);
+        let is_held = run.hold != Hold::None;
         let skip =
-            run.live() == 0 || run.hold != Hold::None || ground.slots.is_wholly_absent(ground.contents, at);
+            run.live() == 0 || is_other || is_held || ground.slots.is_wholly_absent(ground.contents, at);
         let slots = if skip { 0 } else { run.slots.len() as u16 };
         let bytes = if skip { 0 } else { ground.allocator().slot_bytes(at) };
         while self.slot < slots {

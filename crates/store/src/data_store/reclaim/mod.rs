@@ -138,7 +138,7 @@ impl Reclaimer {
             return None;
         }
         self.leaving.tend(ground.slots);
-        self.leaving.empty_extent(ground)
+        self.leaving.empty_extent(ground, &mut self.clock)
     }
 
     fn reclaim_of(&mut self, ground: &mut Ground<'_>, namespace: NamespaceId, bytes: usize) -> Vec<Victim> {

@@ -4,18 +4,20 @@
 //! outweigh large ones that are not. Those that lie in the window all the same move elsewhere, if there is room.
 //!
 //! An extent that is to go back is such a window too, and the highest one that can be emptied: parities keep an extent for as long as
-//! one of their data roles has it, so all give up the same ones.
+//! one of their data roles has it, so all give up the same ones. It is not chosen by what is read in it, so items elsewhere that are
+//! colder than those make room for them.
 
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::clock::Hand;
 use super::ground::{Ground, Reclaim};
 use crate::alloc::{Allocator, Hold, RUNS_PER_EXTENT, Run, SlotState};
 use crate::data_store::config::Eviction;
 use crate::data_store::slots::Slots;
 use types::class::{SPAN_RUNS, is_slotted, slot_bytes, slots_in_span, span_of};
-use types::{Addr, RUN_BYTES, RunClass};
+use types::{Addr, EXTENT_BYTES, RUN_BYTES, RunClass};
 
 /// Windows that are compared.
 const MAX_WINDOWS: usize = 32;
@@ -31,6 +33,8 @@ const READ_COST: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     window: Option<Window>,
+    /// What was last to go elsewhere for the window, at most a batch.
+    going: Vec<Addr>,
     /// Next place to look at.
     hand: u32,
 }
@@ -41,9 +45,15 @@ struct Window {
     first: u32,
     count: u32,
     patience: u32,
+    /// Bytes of slots that may yet be freed elsewhere for items of it that are read.
+    elsewhere_bytes: usize,
 }
 
 impl Window {
+    fn new(first: u32, count: u32) -> Self {
+        Self { first, count, patience: PATIENCE, elsewhere_bytes: 0 }
+    }
+
     fn runs(self) -> Range<u32> {
         self.first..self.first + self.count
     }
@@ -66,16 +76,32 @@ impl Windows {
         self.go_on(ground)
     }
 
-    /// Items of the extent that is being emptied, or of the highest one that can be.
-    pub(super) fn empty_extent(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
+    /// Items of the extent that is being emptied, or of the highest one that can be; or colder ones elsewhere, which `clock` finds.
+    pub(super) fn empty_extent(&mut self, ground: &mut Ground<'_>, clock: &mut Hand) -> Option<Reclaim> {
         if self.window.is_none() {
             let window = highest_extent(ground)?;
             self.hold(ground.slots, window);
         }
-        let proposal = self.go_on(ground)?;
+        let proposal = self.make_room_elsewhere(ground, clock).or_else(|| self.go_on(ground))?;
         // As long as it goes on it is not in vain, however many items there are.
         self.window = self.window.map(|window| Window { patience: PATIENCE, ..window });
         Some(proposal)
+    }
+
+    /// Items elsewhere that go so that others of the window can move, if all that are left in it are read and none has room: a batch at a
+    /// time, and no more of them than the window is long.
+    fn make_room_elsewhere(&mut self, ground: &mut Ground<'_>, clock: &mut Hand) -> Option<Reclaim> {
+        let window = self.window.as_mut().filter(|window| window.elsewhere_bytes > 0)?;
+        let class = class_without_room(ground, window.runs())?;
+        if self.going.iter().any(|addr| is_claimed(ground, *addr)) {
+            return Some(Reclaim::Nothing);
+        }
+        let victims = clock.batch_in(ground, class);
+        self.going = victims.iter().map(|victim| victim.addr).collect();
+        // Where there are none, there will be none for the others.
+        let bytes = if victims.is_empty() { EXTENT_BYTES } else { victims.len() * slot_bytes(class) };
+        window.elsewhere_bytes = window.elsewhere_bytes.saturating_sub(bytes);
+        (!victims.is_empty()).then_some(Reclaim::Remove(victims))
     }
 
     fn hold(&mut self, slots: &mut Slots, window: Window) {
@@ -86,9 +112,8 @@ impl Windows {
     }
 
     fn go_on(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
-        let runs = self.window.into_iter().flat_map(Window::runs);
-        let items: Vec<Addr> = runs.flat_map(|at| items_over(ground.allocator(), at)).collect();
-        let is_stuck = items.iter().any(|addr| ground.slots.is_claimable(*addr));
+        let items = claimable_over(ground, self.window.into_iter().flat_map(Window::runs));
+        let is_stuck = !items.is_empty();
         let proposal = match ground.eviction {
             Eviction::Clock => evict_or_move(ground, items),
             Eviction::None => ground.claim_batch(items).map(Reclaim::Move),
@@ -183,7 +208,7 @@ impl Windows {
             }
         }
         let (_, first, count) = found.into_iter().min()?;
-        Some(Window { first, count, patience: PATIENCE })
+        Some(Window::new(first, count))
     }
 }
 
@@ -196,7 +221,7 @@ fn highest_extent(ground: &Ground<'_>) -> Option<Window> {
     let whole =
         |first: &u32| whole_spans(ground.allocator(), *first, RUNS_PER_EXTENT) == Some(RUNS_PER_EXTENT);
     let first = there.filter(whole).find(|first| cost(ground, *first, RUNS_PER_EXTENT).is_some())?;
-    Some(Window { first, count: RUNS_PER_EXTENT, patience: PATIENCE })
+    Some(Window { elsewhere_bytes: EXTENT_BYTES, ..Window::new(first, RUNS_PER_EXTENT) })
 }
 
 /// Slots for items that move, counted before any of them is taken.
@@ -211,9 +236,9 @@ impl Room<'_> {
     /// A slot for the item at `addr`, if there is one left in a single run.
     fn take(&mut self, addr: Addr) -> bool {
         let Ground { slots, contents, .. } = self.ground;
-        let len = contents.header(addr).map(|header| header.len_bytes());
-        let class = len.map(|len| contents.class_for(len)).filter(|class| span_of(*class) == 1);
-        let Some(class) = class.filter(|_| contents.is_whole()) else { return false };
+        let Some(class) = movable_class(self.ground, addr).filter(|_| contents.is_whole()) else {
+            return false;
+        };
         let at = self.slots.iter().position(|(known, _)| *known == class).unwrap_or_else(|| {
             self.slots.push((class, slots.allocator().lists().free_slots(class)));
             self.slots.len() - 1
@@ -229,12 +254,35 @@ impl Room<'_> {
     }
 }
 
+/// The class of an item in `runs` that is to move; none if some are not read and go first, or if any has room.
+fn class_without_room(ground: &Ground<'_>, runs: Range<u32>) -> Option<RunClass> {
+    let items = claimable_over(ground, runs);
+    if items.iter().any(|addr| ground.may_evict(*addr) && !is_read(ground, *addr)) {
+        return None;
+    }
+    let class = items.iter().find_map(|addr| movable_class(ground, *addr))?;
+    movable(ground, &items).is_empty().then_some(class)
+}
+
+/// The class of the slot that the item at `addr` would move to; none if it takes more than a run.
+fn movable_class(ground: &Ground<'_>, addr: Addr) -> Option<RunClass> {
+    let len = ground.contents.header(addr).map(|header| header.len_bytes())?;
+    Some(ground.contents.class_for(len)).filter(|class| span_of(*class) == 1)
+}
+
+fn is_claimed(ground: &Ground<'_>, addr: Addr) -> bool {
+    ground.allocator().slot(addr).is_some_and(|slot| slot.state() == SlotState::Claimed)
+}
+
+fn is_read(ground: &Ground<'_>, addr: Addr) -> bool {
+    ground.allocator().slot(addr).is_some_and(|slot| slot.frequency() > 0)
+}
+
 /// Those of `items` go that are not read; then the others move, and go only where there is no room for them.
 fn evict_or_move(ground: &mut Ground<'_>, items: Vec<Addr>) -> Option<Reclaim> {
-    let is_read = |addr: &Addr| ground.allocator().slot(*addr).is_some_and(|slot| slot.frequency() > 0);
     let (evictable, kept): (Vec<Addr>, Vec<Addr>) =
         items.into_iter().partition(|addr| ground.may_evict(*addr));
-    let (read, cold): (Vec<Addr>, Vec<Addr>) = evictable.into_iter().partition(is_read);
+    let (read, cold): (Vec<Addr>, Vec<Addr>) = evictable.into_iter().partition(|addr| is_read(ground, *addr));
     if let Some(victims) = ground.claim_batch(cold) {
         return Some(Reclaim::Remove(victims));
     }
@@ -252,9 +300,10 @@ fn movable(ground: &Ground<'_>, items: &[Addr]) -> Vec<Addr> {
     items.iter().copied().filter(|addr| room.take(*addr)).collect()
 }
 
-/// Live items of the span over run `at`, the large one that continues there included.
-fn items_over(allocator: &Allocator, at: u32) -> Vec<Addr> {
-    allocator.live_addrs(allocator.head_of(at)).collect()
+/// Items of the spans over `runs` that may be claimed, the large one that continues there included.
+fn claimable_over(ground: &Ground<'_>, runs: impl Iterator<Item = u32>) -> Vec<Addr> {
+    let items = runs.flat_map(|at| ground.allocator().live_addrs(ground.allocator().head_of(at)));
+    items.filter(|addr| ground.slots.is_claimable(*addr)).collect()
 }
 
 /// Length of a window of at least `span` runs from `first` on that ends where a span ends; none if it would begin within one.
