@@ -43,6 +43,19 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// What it is about.
+    #[must_use]
+    pub fn run(&self) -> RunId {
+        match self {
+            Self::Start(graph) => graph.run,
+            Self::Slice(slice) => slice.run,
+            Self::Cancel(run) | Self::Probe(run) => *run,
+            Self::Credit { run, .. } | Self::AskCredit { run, .. } | Self::Report { run, .. } => *run,
+        }
+    }
+}
+
 /// Bytes along an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use types::{NodeId, RoleIndex, Time};
 
 pub use names::{Fault, Finished, Who};
-pub use process::Process;
+pub use process::{Process, Worked};
 pub use wires::Traffic;
 
 use crate::asker::{Task, TaskCommand, TaskConfig};
@@ -137,31 +137,26 @@ impl World {
 
     /// Goes on until nothing happens any more, or until `us`; false if something would happen later.
     pub fn run_until(&mut self, us: u64) -> bool {
-        while let Some((at, event)) = self.queue.pop_until(us * 1000) {
-            self.now_ns = at;
-            self.happen(event);
-        }
+        self.run_while(us, |_| true);
         self.now_ns = self.now_ns.max(us.saturating_mul(1000).min(self.now_ns.max(1)));
         self.queue.is_empty()
     }
 
     /// Goes on until the task of `asker` is over, or until `us`.
     pub fn run_task(&mut self, asker: AskerId, us: u64) -> Option<Finished> {
-        while self.look(Who::Asker(asker)).is_some_and(|process| process.finished.is_none())
-            && let Some((at, event)) = self.queue.pop_until(us * 1000)
-        {
-            self.now_ns = at;
-            self.happen(event);
-        }
-        self.look(Who::Asker(asker)).and_then(|process| process.finished)
+        let finished = |world: &Self| world.look(Who::Asker(asker)).and_then(|process| process.finished);
+        self.run_while(us, |world| world.look(Who::Asker(asker)).is_some() && finished(world).is_none());
+        finished(self)
     }
 
     /// Goes on until `count` processes have told `asker` that they are done, or until `us`.
     pub fn run_reports(&mut self, asker: AskerId, count: usize, us: u64) {
-        let done = |process: &Process| {
-            process.reports.iter().filter(|(_, _, report)| *report == crate::message::Report::Done).count()
-        };
-        while self.look(Who::Asker(asker)).map_or(0, done) < count
+        self.run_while(us, |world| world.look(Who::Asker(asker)).map_or(0, Process::done_reports) < count);
+    }
+
+    /// Goes on as long as `goes_on` says so, something happens, and it is not `us` yet.
+    pub fn run_while(&mut self, us: u64, goes_on: impl Fn(&Self) -> bool) {
+        while goes_on(self)
             && let Some((at, event)) = self.queue.pop_until(us * 1000)
         {
             self.now_ns = at;
@@ -214,7 +209,7 @@ impl World {
             return;
         }
         let Some(mail) = process.inbox.pop_front() else { return };
-        let cost_ns = process.receive(Time(now_ns / 1000), mail, &self.config.links);
+        let cost_ns = process.receive(now_ns, mail, &self.config.links);
         process.free_ns = now_ns + cost_ns;
         if !process.inbox.is_empty() && !std::mem::replace(&mut process.wakes, true) {
             self.queue.push(process.free_ns, Event::Wake(who));

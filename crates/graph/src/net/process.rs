@@ -8,13 +8,24 @@ use super::names::{Finished, State};
 use super::queue::Mail;
 use crate::asker::Task;
 use crate::executor::{Counters, Executor, ExecutorConfig, Load, Surroundings, Unreadable};
-use crate::graph::{Graph, Place, RunId};
+use crate::graph::{Graph, Place, Primitive, RunId, Step};
 use crate::message::{Message, Report};
 use crate::model::Links;
 use crate::rules::{Bug, Rules};
 
 /// What a run has written here, by roles.
 type Staged = BTreeMap<RoleIndex, Vec<u8>>;
+
+/// How long a process was at work for a run, in microseconds: from when it heard of it to when it had handled the last message of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worked {
+    /// What it does for it: of several steps the last one.
+    pub primitive: Primitive,
+    /// When it had the graph.
+    pub begun_us: f64,
+    /// When it was last done with something.
+    pub ended_us: f64,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -29,6 +40,8 @@ pub struct Process {
     pub expected: BTreeMap<RoleIndex, u32>,
     /// What was made here and kept, by run.
     pub kept: BTreeMap<RunId, BTreeMap<RoleIndex, Vec<u8>>>,
+    /// What was done here for runs that began with a message of another process.
+    pub worked: BTreeMap<RunId, Worked>,
     /// What an asker was told.
     pub reports: Vec<(Place, RunId, Report)>,
     /// How its task ended.
@@ -56,6 +69,7 @@ impl Process {
             view: ViewVersion(1),
             expected: BTreeMap::new(),
             kept: BTreeMap::new(),
+            worked: BTreeMap::new(),
             reports: Vec::new(),
             finished: None,
             executor: Executor::new(config),
@@ -97,15 +111,33 @@ impl Process {
         self.task = None;
     }
 
+    /// How many have told that they are done.
+    #[must_use]
+    pub fn done_reports(&self) -> usize {
+        self.reports.iter().filter(|(_, _, report)| *report == Report::Done).count()
+    }
+
     /// Handles a message; how long that takes, in nanoseconds.
-    pub(super) fn receive(&mut self, now: Time, mail: Mail, links: &Links) -> u64 {
+    pub(super) fn receive(&mut self, now_ns: u64, mail: Mail, links: &Links) -> u64 {
         let before = Spent::of(self.executor.counters());
         let Mail { me, at, message, .. } = mail;
-        self.hear(now, at, me, message);
+        let run = message.run();
+        let primitive = match &message {
+            Message::Start(graph) => primitive_at(graph, at),
+            _ => None,
+        };
+        self.hear(Time(now_ns / 1000), at, me, message);
         let spent = Spent::of(self.executor.counters());
         let us = (spent.products - before.products) as f64 * 1e6 / links.products_per_s
             + (spent.touched - before.touched) as f64 * 1e6 / links.touch_bytes_per_s
             + (spent.slices - before.slices) as f64 * links.slice_us;
+        let begun_us = now_ns as f64 / 1e3;
+        if let Some(primitive) = primitive {
+            self.worked.insert(run, Worked { primitive, begun_us, ended_us: begun_us });
+        }
+        if let Some(worked) = self.worked.get_mut(&run) {
+            worked.ended_us = begun_us + us;
+        }
         (us * 1e3) as u64
     }
 
@@ -168,6 +200,11 @@ impl Process {
         }
         self.executor.handle_kept(run.0, run.1, is_kept);
     }
+}
+
+/// What the last step of a graph at a place does.
+fn primitive_at(graph: &Graph, place: Place) -> Option<Primitive> {
+    graph.steps.iter().rev().find(|step| step.at == place).map(Step::primitive)
 }
 
 /// What costs time.

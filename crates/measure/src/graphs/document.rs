@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Document {
     pub repaired: Vec<Repaired>,
     pub cells: Vec<Cell>,
     pub encoded: Vec<Encoded>,
     pub filled: Vec<Filled>,
+    pub ycsb: Vec<Ycsb>,
     pub planning: Vec<Planning>,
     pub combining: Vec<Combining>,
 }
@@ -59,6 +61,53 @@ pub(super) struct Filled {
     pub gbit: f64,
     pub scheme: String,
     pub mib_per_s: f64,
+}
+
+/// One of YCSB's workloads, by one way of working.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ycsb {
+    pub figure: String,
+    pub code: String,
+    pub scheme: String,
+    pub workload: char,
+    pub value_len: u32,
+    /// Chunks that are lost at a degraded read.
+    pub lost: usize,
+    pub coherent: YcsbRun,
+    pub incoherent: YcsbRun,
+}
+
+/// A run of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct YcsbRun {
+    pub operations_per_s: f64,
+    pub updates: Percentiles,
+    pub degraded: Percentiles,
+    pub worked: Vec<Worked>,
+}
+
+/// What nodes took for a primitive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Worked {
+    pub primitive: String,
+    pub us: Percentiles,
+}
+
+/// Times in microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Percentiles {
+    pub count: usize,
+    pub p50: f64,
+    pub p95: f64,
+    pub p99: f64,
+}
+
+impl Percentiles {
+    pub(super) fn of(mut all: Vec<f64>) -> Self {
+        all.sort_by(f64::total_cmp);
+        let at = |share: f64| all.get((all.len() as f64 * share) as usize).copied().unwrap_or(0.0);
+        Self { count: all.len(), p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    }
 }
 
 /// How long a plan takes this processor.

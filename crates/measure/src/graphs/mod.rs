@@ -5,17 +5,20 @@ mod cost;
 mod document;
 mod page;
 mod scene;
+mod ycsb;
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use codec::Code;
 use graph::{Execution, Scheme};
 
-use document::{Cell, Document, Encoded, Filled, Repaired};
+use document::{Cell, Document, Encoded, Filled, Repaired, Ycsb};
 use scene::{Scene, links};
+use ycsb::Workload;
 
 /// Codes of the figures of INEC, and local ones.
 const CODES: [&str; 6] = ["rs(3+2)", "rs(6+3)", "rs(10+4)", "rs(12+4)", "lrc(6,2,2)", "lrc(12,2,2)"];
@@ -23,8 +26,10 @@ const MIB: u32 = 1 << 20;
 
 /// Coding graphs over a simulated network, as a page.
 #[derive(Parser, Debug)]
-#[command(name = "graphs", after_help = "Example: graphs --nodes 10,50 --longest-mib 4")]
+#[command(name = "graphs", after_help = "Example: graphs fills --nodes 10,50")]
 struct Arguments {
+    /// What to run; everything if nothing is named. What is not run is kept from the last time
+    parts: Vec<Part>,
     /// Sizes of clusters in which a holder is filled, in nodes
     #[arg(long, value_delimiter = ',', default_values_t = [10, 20, 50, 100, 200])]
     nodes: Vec<u16>,
@@ -39,6 +44,22 @@ struct Arguments {
     planning: bool,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// One lost chunk of 1 MiB, beside a plain read
+    Repairs,
+    /// One lost chunk, by length and bandwidth
+    Lengths,
+    /// A new stripe
+    Stripes,
+    /// A holder that is filled
+    Fills,
+    /// YCSB's workloads with degraded reads
+    Ycsb,
+    /// What planning and combining cost this processor
+    Costs,
+}
+
 /// The program.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -49,20 +70,41 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.planning {
         return cost::planning().map(|_| ());
     }
-    let document = Document {
-        repaired: repaired()?,
-        cells: cells(arguments.longest_mib * MIB)?,
-        encoded: encoded()?,
-        filled: filled(&arguments.nodes)?,
-        planning: cost::planning()?,
-        combining: cost::combining()?,
-    };
+    let mut document = open(&arguments.out.join("graphs.json"))?;
+    let runs = |part| arguments.parts.is_empty() || arguments.parts.contains(&part);
+    if runs(Part::Repairs) {
+        document.repaired = repaired()?;
+    }
+    if runs(Part::Lengths) {
+        document.cells = cells(arguments.longest_mib * MIB)?;
+    }
+    if runs(Part::Stripes) {
+        document.encoded = encoded()?;
+    }
+    if runs(Part::Fills) {
+        document.filled = filled(&arguments.nodes)?;
+    }
+    if runs(Part::Ycsb) {
+        document.ycsb = ycsb()?;
+    }
+    if runs(Part::Costs) {
+        (document.planning, document.combining) = (cost::planning()?, cost::combining()?);
+    }
     let write = |name: &str, text: String| {
         let path = arguments.out.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     write("graphs.json", serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)?;
     write("graphs.md", page::render(&document))
+}
+
+/// What was run the last time.
+fn open(path: &Path) -> Result<Document, String> {
+    match fs::read(path) {
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Document::default()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
 }
 
 fn code(name: &str) -> Result<Code, String> {
@@ -158,6 +200,63 @@ fn filled(nodes: &[u16]) -> Result<Vec<Filled>, String> {
             println!("{nodes} nodes, {gbit} Gbit/s, {scheme}: {mib_per_s:.1} MiB/s");
             all.push(Filled { nodes, gbit, scheme: scheme.to_string(), mib_per_s });
         }
+    }
+    Ok(all)
+}
+
+/// The figures of INEC in which YCSB runs.
+fn workloads() -> Vec<Workload> {
+    let one = |figure, code, scheme, name, kib: u32| Workload {
+        figure,
+        code,
+        scheme,
+        name,
+        reads_percent: reads_percent(name),
+        value_len: kib << 10,
+        lost: 1,
+        always: false,
+    };
+    let mut all = vec![
+        one("9", "rs(3+2)", Scheme::Star, 'A', 4),
+        one("10", "lrc(12,2,2)", Scheme::Lrc, 'A', 32),
+        one("11", "rs(12+4)", Scheme::Ppr, 'C', 64),
+        one("12", "rs(6+3)", Scheme::Chain, 'B', 16),
+        Workload { lost: 2, ..one("13", "rs(3+2)", Scheme::Tri, 'A', 8) },
+    ];
+    let schemes = [
+        ("rs(6+3)", Scheme::Star),
+        ("lrc(6,2,2)", Scheme::Lrc),
+        ("rs(6+3)", Scheme::Ppr),
+        ("rs(6+3)", Scheme::Chain),
+        ("rs(6+3)", Scheme::Tri),
+        ("rs(6+3)", Scheme::Auto),
+    ];
+    for (name, (code, scheme)) in ['A', 'B', 'C'].iter().flat_map(|name| schemes.map(|one| (*name, one))) {
+        all.push(Workload { always: true, ..one("14", code, scheme, name, 8) });
+    }
+    all
+}
+
+fn reads_percent(workload: char) -> u32 {
+    match workload {
+        'A' => 50,
+        'B' => 95,
+        _ => 100,
+    }
+}
+
+fn ycsb() -> Result<Vec<Ycsb>, String> {
+    let mut all = Vec::new();
+    for workload in workloads() {
+        let run = |execution| ycsb::run(workload, execution);
+        let (coherent, incoherent) = (run(Execution::Coherent)?, run(Execution::Incoherent)?);
+        let Workload { figure, code, scheme, name, value_len, lost, .. } = workload;
+        println!(
+            "figure {figure}, {code} {scheme}, workload {name}: {:.0} a second",
+            coherent.operations_per_s
+        );
+        let (figure, code, scheme) = (figure.to_owned(), code.to_owned(), scheme.to_string());
+        all.push(Ycsb { figure, code, scheme, workload: name, value_len, lost, coherent, incoherent });
     }
     Ok(all)
 }

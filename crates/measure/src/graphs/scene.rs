@@ -53,7 +53,7 @@ fn noise(salt: usize, len: u32) -> Vec<u8> {
     (0..len).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8 ^ (salt as u8).wrapping_mul(31)).collect()
 }
 
-fn code_word(code: &Code, len: u32, salt: usize) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn code_word(code: &Code, len: u32, salt: usize) -> Result<Vec<Vec<u8>>, String> {
     let mut chunks: Vec<Vec<u8>> = (0..code.k()).map(|index| noise(index + salt, len)).collect();
     let mut parity = vec![vec![0; len as usize]; code.m()];
     let mut outputs: Vec<&mut [u8]> = parity.iter_mut().map(Vec::as_mut_slice).collect();
