@@ -11,7 +11,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::{PageSet, system};
-use types::{EXTENT_BYTES, PAGE_BYTES, PageRange, RUN_BYTES};
+use types::{ChunkPageRange, EXTENT_BYTES, PAGE_BYTES, PageRange, RUN_BYTES};
 
 /// A large page of the processor: two extents.
 const HUGE_PAGE_BYTES: usize = 2 * EXTENT_BYTES;
@@ -140,7 +140,7 @@ impl Arena {
     /// # Safety
     /// As long as the lease is used, the arena lives, the pages stay usable, and nobody else reads or writes them: no other
     /// lease, and no slice of the arena.
-    pub(crate) unsafe fn lease(&self, pages: PageRange) -> Lease {
+    pub(crate) unsafe fn lease(&self, pages: ChunkPageRange) -> Lease {
         assert!(self.covers(pages.start_byte(), pages.len_bytes()), "{pages:?} are not committed");
         // SAFETY: covers() says that the pages lie in the mapping.
         let at = unsafe { self.base.add(pages.start_byte()) };
@@ -181,7 +181,7 @@ impl Drop for Arena {
 #[derive(Debug)]
 pub(crate) struct Lease {
     at: NonNull<u8>,
-    pages: PageRange,
+    pages: ChunkPageRange,
 }
 
 // SAFETY: the memory is this value's alone (`Arena::lease`), as in a Vec<u8>; all access goes through &self or &mut self.
@@ -190,7 +190,7 @@ unsafe impl Send for Lease {}
 unsafe impl Sync for Lease {}
 
 impl Lease {
-    pub(crate) fn pages(&self) -> PageRange {
+    pub(crate) fn pages(&self) -> ChunkPageRange {
         self.pages
     }
 

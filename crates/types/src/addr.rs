@@ -5,6 +5,9 @@ use std::ops::Range;
 
 /// Unit of online repair.
 pub const PAGE_BYTES: usize = 4096;
+
+/// A page of chunks of long values: of each chunk at most its last one is partly unused.
+pub const CHUNK_PAGE_BYTES: usize = 1024;
 /// A slot of up to this size never crosses a boundary of this size.
 pub const RUN_BYTES: usize = 64 * 1024;
 /// Unit in which an area grows and in which parity hosts reserve memory; the first one of an area comes in steps ([`Reach`]).
@@ -101,21 +104,27 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Pages `first .. first + count` of an area.
+/// Pages `first .. first + count`, of so many bytes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PageRange {
+pub struct Pages<const BYTES: usize> {
     /// Number of the first page.
     pub first: u32,
     /// How many.
     pub count: u32,
 }
 
-impl PageRange {
+/// Pages of an area.
+pub type PageRange = Pages<PAGE_BYTES>;
+
+/// Pages that chunks lie in.
+pub type ChunkPageRange = Pages<CHUNK_PAGE_BYTES>;
+
+impl<const BYTES: usize> Pages<BYTES> {
     /// The pages that `len` bytes at byte offset `start` touch. Empty if `len` is 0.
     #[must_use]
     pub fn covering(start: usize, len: usize) -> Self {
-        let first = start / PAGE_BYTES;
-        let end = (start + len).div_ceil(PAGE_BYTES);
+        let first = start / BYTES;
+        let end = (start + len).div_ceil(BYTES);
         // Nothing covers no page, wherever it lies.
         let count = if len == 0 { 0 } else { end - first };
         Self { first: first as u32, count: count as u32 }
@@ -129,13 +138,13 @@ impl PageRange {
     /// Byte offset of the first page.
     #[must_use]
     pub fn start_byte(self) -> usize {
-        self.first as usize * PAGE_BYTES
+        self.first as usize * BYTES
     }
 
     /// Length in bytes.
     #[must_use]
     pub fn len_bytes(self) -> usize {
-        self.count as usize * PAGE_BYTES
+        self.count as usize * BYTES
     }
 }
 

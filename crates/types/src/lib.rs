@@ -31,8 +31,8 @@ mod session;
 mod view;
 
 pub use addr::{
-    ADDR_UNIT_BYTES, Addr, EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES, PAGE_BYTES, PageRange, RUN_BYTES,
-    RUNS_PER_EXTENT, Reach,
+    ADDR_UNIT_BYTES, Addr, CHUNK_PAGE_BYTES, ChunkPageRange, EXTENT_BYTES, MAX_AREA_BYTES, MAX_ITEM_BYTES,
+    PAGE_BYTES, PageRange, Pages, RUN_BYTES, RUNS_PER_EXTENT, Reach,
 };
 pub use admin::{
     AdminAnswer, AdminCommand, AdminError, AdminReply, AdminRequest, CatalogChange, Entry, Expectations,

@@ -13,8 +13,8 @@ use store::{Budget, encoded_len};
 use thiserror::Error;
 use types::op::is_too_large;
 use types::{
-    Catalog, ClusterId, ClusterMap, Geometry, GroupView, HostId, Incarnation, Layout, MemberId, NodeId,
-    NodeInfo, ObjectPolicy, PAGE_BYTES, Pool, PoolId, Profile, RoleIndex,
+    CHUNK_PAGE_BYTES, Catalog, ClusterId, ClusterMap, Geometry, GroupView, HostId, Incarnation, Layout,
+    MemberId, NodeId, NodeInfo, ObjectPolicy, Pool, PoolId, Profile, RoleIndex,
 };
 
 /// A cluster to be.
@@ -60,7 +60,7 @@ impl Question {
             let geometry = Geometry { len, chunk_len, k, layout };
             let whole = u64::from(geometry.stripe_count()) - 1;
             let (first, last) = (geometry.stripe(0)?, geometry.stripe(whole as u32)?);
-            Some(whole * first.len_of(role) + last.len_of(role).next_multiple_of(PAGE_BYTES as u64))
+            Some(whole * first.len_of(role) + last.len_of(role).next_multiple_of(CHUNK_PAGE_BYTES as u64))
         };
         let mut sum: u64 = 0;
         for &(len, items) in self.values.iter().filter(|(len, _)| self.is_object(*len)) {

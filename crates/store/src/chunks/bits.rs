@@ -1,11 +1,11 @@
-//! Which pages of one extent are free: 256 bits.
+//! Which pages of one extent are free: 1,024 bits.
 
 use std::ops::Range;
 
-use types::{EXTENT_BYTES, PAGE_BYTES};
+use types::{CHUNK_PAGE_BYTES, EXTENT_BYTES};
 
 /// Pages of an extent.
-pub(super) const EXTENT_PAGES: u32 = (EXTENT_BYTES / PAGE_BYTES) as u32;
+pub(super) const EXTENT_PAGES: u32 = (EXTENT_BYTES / CHUNK_PAGE_BYTES) as u32;
 
 const WORD_BITS: u32 = 64;
 const WORDS: usize = (EXTENT_PAGES / WORD_BITS) as usize;
@@ -50,7 +50,7 @@ impl Bits {
 
     /// The run that begins with `page`; empty if the page is not in.
     pub(super) fn run_from(self, page: u32) -> Range<u32> {
-        page..Self::ALL.without(self).first(page).unwrap_or(EXTENT_PAGES)
+        page..self.next(page, false).unwrap_or(EXTENT_PAGES)
     }
 
     /// The lowest run of at least `count` pages.
@@ -63,17 +63,24 @@ impl Bits {
         self.runs().map(|run| run.end - run.start).max().unwrap_or(0)
     }
 
-    /// Stretches of pages that are in, each as long as can be, ascending. At most 128 of them, a few instructions each.
+    /// Stretches of pages that are in, each as long as can be, ascending: a few instructions for each, and for each word.
     fn runs(self) -> impl Iterator<Item = Range<u32>> {
-        let next = move |from: u32| self.first(from).map(|page| self.run_from(page));
+        let next = move |from: u32| self.next(from, true).map(|page| self.run_from(page));
         std::iter::successors(next(0), move |run| next(run.end))
     }
 
-    /// The lowest page from `from` on.
-    fn first(self, from: u32) -> Option<u32> {
-        let ahead = self.without(Self::of(0..from));
-        let words = (0..).step_by(WORD_BITS as usize).zip(ahead.0);
-        words.into_iter().find(|(_, word)| *word != 0).map(|(start, word)| start + word.trailing_zeros())
+    /// The lowest page from `from` on that is in, or that is not.
+    fn next(self, from: u32, is_in: bool) -> Option<u32> {
+        let flipped = if is_in { 0 } else { u64::MAX };
+        let mut unseen = u64::MAX.checked_shl(from % WORD_BITS)?;
+        for at in (from / WORD_BITS) as usize..WORDS {
+            let word = (self.0[at] ^ flipped) & unseen;
+            if word != 0 {
+                return Some(at as u32 * WORD_BITS + word.trailing_zeros());
+            }
+            unseen = u64::MAX;
+        }
+        None
     }
 }
 
@@ -88,8 +95,8 @@ mod tests {
 
     #[test]
     fn runs_are_found_across_words() {
-        let bits = Bits::of(3..5).with(Bits::of(60..70)).with(Bits::of(250..EXTENT_PAGES));
-        assert!(bits.runs().eq([3..5, 60..70, 250..256]));
+        let bits = Bits::of(3..5).with(Bits::of(60..70)).with(Bits::of(1018..EXTENT_PAGES));
+        assert!(bits.runs().eq([3..5, 60..70, 1018..1024]));
         assert_eq!((bits.count(), bits.longest()), (18, 10));
         assert_eq!(
             (bits.first_run(1), bits.first_run(3), bits.first_run(11)),
@@ -99,10 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn all_and_none_are_runs_of_256_and_0() {
-        assert_eq!((Bits::ALL.longest(), Bits::ALL.first_run(256)), (256, Some(0..256)));
+    fn all_and_none_are_runs_of_1024_and_0() {
+        assert_eq!((Bits::ALL.longest(), Bits::ALL.first_run(1024)), (1024, Some(0..1024)));
         assert_eq!((Bits::NONE.longest(), Bits::NONE.first_run(1)), (0, None));
-        assert_eq!((Bits::of(0..256), Bits::of(7..7), Bits::of(64..64)), (Bits::ALL, Bits::NONE, Bits::NONE));
+        assert_eq!(
+            (Bits::of(0..1024), Bits::of(7..7), Bits::of(64..64)),
+            (Bits::ALL, Bits::NONE, Bits::NONE)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A chunk that is arriving, cell by cell.
 
-use types::{MAX_CELL_BYTES, PAGE_BYTES, checksum, checksum_combine};
+use types::{CHUNK_PAGE_BYTES, MAX_CELL_BYTES, checksum, checksum_combine};
 
 use super::bits::EXTENT_PAGES;
 use super::chunk::Chunk;
@@ -9,7 +9,7 @@ use super::pool::ChunkPages;
 use crate::OutOfMemory;
 
 // What one cell needs, the pool gives at once.
-const _: () = assert!(MAX_CELL_BYTES as usize <= EXTENT_PAGES as usize * PAGE_BYTES);
+const _: () = assert!(MAX_CELL_BYTES as usize <= EXTENT_PAGES as usize * CHUNK_PAGE_BYTES);
 
 /// Cells in their order, up to now. Memory is taken as they come: nothing is reserved by a declared length. Whoever drops it
 /// gives it back.
@@ -79,7 +79,7 @@ impl ChunkBuilder {
         }
         let start = self.len_bytes();
         // The rest of the last page is the beginning of this cell.
-        let missing = (start + cell.len()).div_ceil(PAGE_BYTES) - start.div_ceil(PAGE_BYTES);
+        let missing = (start + cell.len()).div_ceil(CHUNK_PAGE_BYTES) - start.div_ceil(CHUNK_PAGE_BYTES);
         self.pages.grow(missing as u32)?;
         self.pages.write(start, cell);
         self.checksums.push(cell_checksum);
@@ -107,7 +107,7 @@ impl ChunkBuilder {
     /// Bytes of their pages.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.len_bytes().next_multiple_of(PAGE_BYTES)
+        self.len_bytes().next_multiple_of(CHUNK_PAGE_BYTES)
     }
 
     /// The chunk, which never changes again.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use types::{PAGE_BYTES, PageRange, checksum_append};
+use types::{CHUNK_PAGE_BYTES, ChunkPageRange, checksum_append};
 
 use super::leased::LeasedPages;
 use super::pool::ChunkPages;
@@ -47,16 +47,16 @@ impl Chunk {
         self.0.checksums.len() * self.0.cell_len as usize
     }
 
-    /// How many pages of [`PAGE_BYTES`] its bytes take.
+    /// How many pages of [`CHUNK_PAGE_BYTES`] its bytes take.
     #[must_use]
     pub fn pages(&self) -> usize {
-        self.len_bytes().div_ceil(PAGE_BYTES)
+        self.len_bytes().div_ceil(CHUNK_PAGE_BYTES)
     }
 
     /// Bytes of its pages.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        self.pages() * PAGE_BYTES
+        self.pages() * CHUNK_PAGE_BYTES
     }
 
     /// CRC32C of each cell.
@@ -119,7 +119,7 @@ impl Chunk {
     }
 
     /// Where its pages are, in order.
-    pub(super) fn runs(&self) -> impl Iterator<Item = PageRange> {
+    pub(super) fn runs(&self) -> impl Iterator<Item = ChunkPageRange> {
         self.0.pages.runs()
     }
 

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
-use types::PageRange;
+use types::ChunkPageRange;
 
 use super::pool::ChunkPages;
 use crate::OutOfMemory;
@@ -89,7 +89,7 @@ impl LeasedPages {
     }
 
     /// Where its pages are, in order.
-    pub(super) fn runs(&self) -> impl Iterator<Item = PageRange> {
+    pub(super) fn runs(&self) -> impl Iterator<Item = ChunkPageRange> {
         self.pieces.iter().map(Lease::pages)
     }
 }

@@ -1,6 +1,6 @@
 //! Chunks of large values: beside the coded area, in the same budget.
 //!
-//! A chunk is a list of cells that came in one by one and never change afterwards. Its bytes lie in pages of 4 KiB that its
+//! A chunk is a list of cells that came in one by one and never change afterwards. Its bytes lie in pages of 1 KiB that its
 //! worker's pool ([`ChunkPages`]) cuts from extents; there is no compaction, and of each chunk at most its last page is partly
 //! unused. [`ChunkBuilder`] takes cells in, [`Chunk`] gives them out, [`ChunkStore`] knows what a role has.
 //!

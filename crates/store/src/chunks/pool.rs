@@ -4,7 +4,7 @@
 //! while, idle: it goes back to the system some extents at a time ([`ChunkPages::trim`]), or when the budget needs it.
 //! Where pages are taken: those right behind what the chunk has, else the lowest extent with a free run that is long enough
 //! (so that high extents empty and go), else several runs, the longest first, else a new extent. To find them takes a few steps
-//! for each bit of the number of extents (`room`), and a look at the 256 bits of each extent that gives some.
+//! for each bit of the number of extents (`room`), and a look at the 1,024 bits of each extent that gives some.
 //!
 //! **The lock.** Pages are taken by the worker whose pool it is, and given back by whoever lets go of a chunk last: nearly always
 //! the same worker, now and then the thread of a socket that has sent the last bytes of a removed chunk. So nobody waits for it
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 use smallvec::{SmallVec, smallvec};
-use types::{EXTENT_BYTES, PAGE_BYTES, PageRange};
+use types::{CHUNK_PAGE_BYTES, ChunkPageRange, EXTENT_BYTES};
 
 use super::bits::{Bits, EXTENT_PAGES};
 use super::room::Room;
@@ -27,7 +27,7 @@ use crate::idle::Keeper;
 use crate::{AreaError, Budget, Category, Charge, OutOfMemory};
 
 /// Longest pool: the numbers of its pages fit into 32 bits with room to spare.
-const MAX_POOL_BYTES: u64 = 8 << 40;
+const MAX_POOL_BYTES: u64 = 2 << 40;
 
 /// See [`ChunkPages::shortage`].
 const RESERVE_SHARE: u64 = 64;
@@ -48,7 +48,7 @@ struct Inner {
 }
 
 /// Runs that one request was given, in the order of the bytes to be.
-pub(super) type Runs = SmallVec<[PageRange; 2]>;
+pub(super) type Runs = SmallVec<[ChunkPageRange; 2]>;
 
 impl ChunkPages {
     /// Reserves as much address space as the budget's limit, which costs no memory.
@@ -75,14 +75,14 @@ impl ChunkPages {
     #[must_use]
     pub fn used_bytes(&self) -> usize {
         let pool = self.lock();
-        pool.charge.bytes() - pool.free_count as usize * PAGE_BYTES
+        pool.charge.bytes() - pool.free_count as usize * CHUNK_PAGE_BYTES
     }
 
     /// Bytes of pages that have memory and are not in use: the rest of the extents that are paid for, and those that are idle.
     #[must_use]
     pub fn unused_bytes(&self) -> usize {
         let pool = self.lock();
-        pool.free_count as usize * PAGE_BYTES + pool.idle.len() * EXTENT_BYTES
+        pool.free_count as usize * CHUNK_PAGE_BYTES + pool.idle.len() * EXTENT_BYTES
     }
 
     /// Bytes of the extents that they are cut from, all charged to [`Category::Chunks`].
@@ -114,7 +114,7 @@ impl ChunkPages {
     #[must_use]
     pub fn room(&self) -> u64 {
         let extents = self.0.budget.room_for_chunks() / EXTENT_BYTES as u64;
-        u64::from(self.lock().free_count) * PAGE_BYTES as u64 + extents * EXTENT_BYTES as u64
+        u64::from(self.lock().free_count) * CHUNK_PAGE_BYTES as u64 + extents * EXTENT_BYTES as u64
     }
 
     /// Whether chunks have less than their share of the memory ([`crate::CHUNK_SHARE`]).
@@ -205,7 +205,7 @@ impl Pool {
         &self.arena
     }
 
-    /// `count` pages, 1 to 256, if possible from `wish` on. They are the caller's until it gives them back.
+    /// `count` pages, at most an extent's, if possible from `wish` on. They are the caller's until it gives them back.
     ///
     /// # Errors
     /// If neither the pool nor the budget nor the system has as many; nothing is taken then.
@@ -222,7 +222,7 @@ impl Pool {
     }
 
     /// Gives back what was taken, by its owner, once.
-    pub(super) fn give(&mut self, pages: PageRange) {
+    pub(super) fn give(&mut self, pages: ChunkPageRange) {
         let mut left = pages;
         while left.count > 0 {
             let (extent, within) = extent_of(left);
@@ -231,15 +231,15 @@ impl Pool {
             self.set_free(extent, free.with(given));
             self.remove_if_free(extent);
             let count = within.end - within.start;
-            left = PageRange { first: left.first + count, count: left.count - count };
+            left = ChunkPageRange { first: left.first + count, count: left.count - count };
         }
     }
 
     /// Whether somebody has all of `pages`.
-    pub(super) fn are_taken(&self, pages: PageRange) -> bool {
+    pub(super) fn are_taken(&self, pages: ChunkPageRange) -> bool {
         pages.iter().all(|page| {
-            let (extent, within) = extent_of(PageRange { first: page, count: 1 });
-            let is_there = self.arena.covers(page as usize * PAGE_BYTES, PAGE_BYTES);
+            let (extent, within) = extent_of(ChunkPageRange { first: page, count: 1 });
+            let is_there = self.arena.covers(page as usize * CHUNK_PAGE_BYTES, CHUNK_PAGE_BYTES);
             is_there && !self.idle.contains(&extent) && !self.free[extent as usize].has_any(Bits::of(within))
         })
     }
@@ -279,8 +279,8 @@ impl Pool {
     }
 
     /// Marks pages of one extent as taken.
-    fn claim(&mut self, first: u32, count: u32) -> PageRange {
-        let pages = PageRange { first, count };
+    fn claim(&mut self, first: u32, count: u32) -> ChunkPageRange {
+        let pages = ChunkPageRange { first, count };
         let (extent, within) = extent_of(pages);
         let (free, taken) = (self.free[extent as usize], Bits::of(within.clone()));
         assert!(count > 0 && within.len() == count as usize && free.has_all(taken), "{pages:?} are not free");
@@ -413,7 +413,7 @@ impl Drop for Pool {
 }
 
 /// The extent of the first of `pages`, and which of its pages they are, as far as they lie in it.
-fn extent_of(pages: PageRange) -> (u32, std::ops::Range<u32>) {
+fn extent_of(pages: ChunkPageRange) -> (u32, std::ops::Range<u32>) {
     let first = pages.first % EXTENT_PAGES;
     (pages.first / EXTENT_PAGES, first..EXTENT_PAGES.min(first + pages.count))
 }

@@ -69,10 +69,10 @@ mod tests {
     fn the_lowest_extent_with_room_is_found() {
         let mut room = Room::new();
         assert_eq!((room.lowest(1), room.max()), (None, 0));
-        for (extent, pages) in [(0, 3), (1, 8), (5, 256), (6, 8)] {
+        for (extent, pages) in [(0, 3), (1, 8), (5, 1024), (6, 8)] {
             room.set(extent, pages);
         }
-        let found = [1, 3, 4, 8, 9, 256].map(|pages| room.lowest(pages));
+        let found = [1, 3, 4, 8, 9, 1024].map(|pages| room.lowest(pages));
         assert_eq!(found, [Some(0), Some(0), Some(1), Some(1), Some(5), Some(5)]);
         room.set(5, 0);
         assert_eq!((room.max(), room.lowest(9), room.lowest(8)), (8, None, Some(1)));

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use types::{
-    ChunkId, Geometry, NamespaceId, ObjectId, PAGE_BYTES, Profile, RoleIndex, UnixSeconds, checksum_combine,
+    CHUNK_PAGE_BYTES, ChunkId, Geometry, NamespaceId, ObjectId, Profile, RoleIndex, UnixSeconds,
+    checksum_combine,
 };
 
 use super::builder::ChunkBuilder;
@@ -340,7 +341,7 @@ impl ChunkStore {
         let pool = self.pages.lock();
         for chunk in self.entries.values().map(|entry| entry.chunk()) {
             let bytes: usize = chunk.runs().map(|run| run.len_bytes()).sum();
-            assert_eq!(bytes, chunk.pages() * PAGE_BYTES, "a chunk has the pages that it needs");
+            assert_eq!(bytes, chunk.pages() * CHUNK_PAGE_BYTES, "a chunk has the pages that it needs");
             for run in chunk.runs() {
                 assert!(pool.are_taken(run), "pages of a chunk are free");
                 let is_own = |page| owners.insert(page, chunk).is_none_or(|owner| owner.is_same(chunk));

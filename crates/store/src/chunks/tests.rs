@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 use types::{
-    ChunkId, EXTENT_BYTES, Geometry, GroupId, KeyHash, MAX_CELL_BYTES, MemberId, NamespaceId, ObjectId,
-    ObjectLayout, PAGE_BYTES, RoleIndex, Term, Time, UnixSeconds, checksum,
+    CHUNK_PAGE_BYTES, ChunkId, EXTENT_BYTES, Geometry, GroupId, KeyHash, MAX_CELL_BYTES, MemberId,
+    NamespaceId, ObjectId, ObjectLayout, RoleIndex, Term, Time, UnixSeconds, checksum,
 };
 
 use super::*;
@@ -114,12 +114,12 @@ fn cells_share_pages_with_their_neighbours() {
         .map(|cell| {
             builder.push_checked(cell, checksum(cell)).unwrap();
             assert_eq!(builder.allocated_bytes(), pages.used_bytes());
-            builder.allocated_bytes() / PAGE_BYTES
+            builder.allocated_bytes() / CHUNK_PAGE_BYTES
         })
         .collect();
-    assert_eq!(allocated, [2, 3, 4]);
+    assert_eq!(allocated, [5, 10, 15]);
     let chunk = builder.finish().unwrap();
-    assert_eq!((chunk.len_bytes(), chunk.pages(), content(&chunk)), (15_168, 4, cells));
+    assert_eq!((chunk.len_bytes(), chunk.pages(), content(&chunk)), (15_168, 15, cells));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn pages_of_a_removed_chunk_are_not_used_again_while_bytes_of_it_live() {
     store.remove(id(1, 0));
     assert_eq!((store.bytes(), pages.used_bytes()), (0, 3 * 4096));
     let second = build(&pages, 4096, 3, 2);
-    assert_eq!(lies_at(&second), 3);
+    assert_eq!(lies_at(&second) as usize, 3 * 4096 / CHUNK_PAGE_BYTES);
     assert_eq!(on_its_way, bytes(1, 3 * 4096)[4096 + 5..4096 + 105]);
     drop(on_its_way);
     assert_eq!(pages.used_bytes(), 3 * 4096);
@@ -274,10 +274,10 @@ fn memory_that_ends_in_the_middle_of_a_chunk_takes_no_part_of_a_cell() {
 #[test]
 fn others_who_take_the_memory_are_told_from_a_pool_that_is_full() {
     let pages = pool(4);
-    pages.budget().try_reserve_extent(Category::Area, 3 * EXTENT_BYTES + PAGE_BYTES).unwrap();
+    pages.budget().try_reserve_extent(Category::Area, 3 * EXTENT_BYTES + CHUNK_PAGE_BYTES).unwrap();
     assert!(matches!(ChunkBuilder::new(&pages, 64, 1).push(&[0; 64]), Err(PushError::Memory(_))));
     assert_eq!(used(&pages), (0, 0));
-    pages.budget().release(Category::Area, PAGE_BYTES);
+    pages.budget().release(Category::Area, CHUNK_PAGE_BYTES);
     build(&pages, 64, 1, 1);
 }
 
@@ -349,12 +349,12 @@ fn whoever_needs_memory_gets_what_is_idle_in_any_pool() {
 #[test]
 fn holes_are_filled_before_an_extent_comes() {
     let pages = pool(2);
-    let small: Vec<Chunk> = (0..256).map(|seed| build(&pages, 64, 1, seed)).collect();
+    let small: Vec<Chunk> = (0..1024).map(|seed| build(&pages, 64, 1, seed)).collect();
     // Every other page is free, and no two of them in a row.
     let kept: Vec<Chunk> = small.into_iter().step_by(2).collect();
-    assert_eq!(used(&pages), (128 * PAGE_BYTES, EXTENT_BYTES));
+    assert_eq!(used(&pages), (EXTENT_BYTES / 2, EXTENT_BYTES));
     let large = build(&pages, CELL, 8, 999);
-    assert_eq!((used(&pages), large.runs().count()), ((EXTENT_BYTES, EXTENT_BYTES), 128));
+    assert_eq!((used(&pages), large.runs().count()), ((EXTENT_BYTES, EXTENT_BYTES), 512));
     assert_eq!((content(&large), large.verify_all()), (bytes(999, 8 * CELL as usize), true));
     // Over holes, within and across pages.
     let whole = bytes(999, 8 * CELL as usize);
@@ -394,7 +394,7 @@ fn small_and_large_chunks_among_each_other_are_read_back_right() {
         assert!(chunk.verify_all() && content(chunk) == bytes(*seed, chunk.len_bytes()), "{seed}");
     }
     let pages_of = |(_, chunk): &(u64, Chunk)| chunk.pages();
-    assert_eq!(used(&pages).0, chunks.iter().map(pages_of).sum::<usize>() * PAGE_BYTES);
+    assert_eq!(used(&pages).0, chunks.iter().map(pages_of).sum::<usize>() * CHUNK_PAGE_BYTES);
     drop(chunks);
     assert_eq!((used(&pages), pages.budget().total_used()), ((0, 0), 0));
 }
@@ -411,7 +411,7 @@ fn the_first_chunk_of_a_name_stays() {
     assert_eq!(insert(&mut store, id(1, 0), 9, build(&pages, 64, 4, 1)), Inserted::Different);
     let there = store.get(id(1, 0)).unwrap();
     assert!(there.chunk().is_same(&first) && there.last_access() == UnixSeconds(0));
-    assert_eq!((store.count(), used(&pages).0), (1, PAGE_BYTES));
+    assert_eq!((store.count(), used(&pages).0), (1, CHUNK_PAGE_BYTES));
     store.check_invariants();
 }
 
@@ -430,7 +430,7 @@ fn only_the_chunk_that_its_trailer_names_is_taken() {
     assert_eq!(store.count(), 0);
     assert_eq!(store.insert(id(1, 0), right.clone(), chunk), Inserted::New);
     assert!(!store.keep(id(2, 0)));
-    assert_eq!((store.tentative_count(), store.tentative_bytes()), (1, PAGE_BYTES as u64));
+    assert_eq!((store.tentative_count(), store.tentative_bytes()), (1, CHUNK_PAGE_BYTES as u64));
     assert!(store.keep(id(1, 0)) && store.keep(id(1, 0)), "twice is no harm");
     assert_eq!(store.get(id(1, 0)).unwrap().trailer(), &right.trailer[..]);
     assert_eq!((store.tentative_count(), store.tentative_bytes(), store.count()), (0, 0, 1));
@@ -508,7 +508,7 @@ fn a_dropped_store_gives_all_back() {
     let pages = pool(2);
     let mut store = kept_store(&pages, 10, |_| 0);
     insert(&mut store, id(50, 0), 0, build(&pages, CELL, 3, 1));
-    assert_eq!((store.count(), store.bytes()), (11, 10 * PAGE_BYTES as u64 + 3 * u64::from(CELL)));
+    assert_eq!((store.count(), store.bytes()), (11, 10 * CHUNK_PAGE_BYTES as u64 + 3 * u64::from(CELL)));
     assert_eq!(store.len_bytes(), 640 + 3 * u64::from(CELL));
     let budget = pages.budget();
     assert_eq!(budget.used(Category::Index), store.header_bytes() as u64);
@@ -525,7 +525,7 @@ fn one_chunk_may_have_two_names() {
     let chunk = store.get(id(0, 0)).unwrap().chunk().clone();
     insert(&mut store, id(1, 0), 0, chunk);
     store.check_invariants();
-    assert_eq!((store.bytes(), used(&pages).0), (2 * PAGE_BYTES as u64, PAGE_BYTES));
+    assert_eq!((store.bytes(), used(&pages).0), (2 * CHUNK_PAGE_BYTES as u64, CHUNK_PAGE_BYTES));
     store.remove(id(0, 0));
     assert!(store.get(id(1, 0)).unwrap().chunk().verify_all());
     store.check_invariants();
@@ -544,7 +544,7 @@ fn damage_is_found_in_the_cell_where_it_is_and_nowhere_else() {
     assert!(!chunk.verify_all() && before.verify_all() && chunk.is_equal(&before));
     store.check_invariants();
     drop(before);
-    assert_eq!(used(&pages).0, 4 * PAGE_BYTES);
+    assert_eq!(used(&pages).0, 15 * CHUNK_PAGE_BYTES);
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl ChunkScrub {
 
     fn judge(&mut self, scope: &mut Scope<'_>, holder: &mut Holder, chunk: ChunkId, look: Look) {
         let entry = holder.chunks().get(chunk);
-        let pages = entry.map_or(0, |entry| entry.chunk().pages() as u64);
+        let pages = entry.map_or(0, |entry| entry.chunk().allocated_bytes().div_ceil(PAGE_BYTES) as u64);
         self.row = None;
         match look {
             Look::Part(row) => return self.row = Some(row),

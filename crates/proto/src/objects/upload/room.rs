@@ -1,7 +1,7 @@
 //! What can never fit is refused before its bytes come. Nothing is reserved by a declared length; but what there is no room for, whatever
 //! goes for it, need not be sent.
 
-use types::{Geometry, GroupView, HostId, MemberId, NamespaceId, PAGE_BYTES};
+use types::{CHUNK_PAGE_BYTES, Geometry, GroupView, HostId, MemberId, NamespaceId};
 
 use super::groups::groups_beside;
 use crate::objects::scope::Scope;
@@ -32,7 +32,7 @@ pub(super) fn never_fits(
 /// Bytes of the pages of what a role keeps of every stripe; none if nobody can count them.
 fn bytes_of_role(geometry: Geometry, role: u8) -> Option<u64> {
     let last = geometry.stripe_count().checked_sub(1)?;
-    let pages = |index| Some(geometry.stripe(index)?.len_of(role).next_multiple_of(PAGE_BYTES as u64));
+    let pages = |index| Some(geometry.stripe(index)?.len_of(role).next_multiple_of(CHUNK_PAGE_BYTES as u64));
     // All but the last one are alike.
     pages(0)?.checked_mul(u64::from(last))?.checked_add(pages(last)?)
 }
