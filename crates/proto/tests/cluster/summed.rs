@@ -16,13 +16,11 @@ fn setup(encode: EncodeBy) -> Setup {
 }
 
 fn by_tri(nodes: u16, profile: &str) -> Cluster {
-    let mut cluster = Cluster::of(nodes, profile, &setup(EncodeBy::Tri));
-    cluster.open();
-    cluster
+    by_tri_under(Rules::all(), nodes, profile)
 }
 
-fn without(rules: Rules) -> Cluster {
-    let mut cluster = Cluster::of(8, "rs(3+2)", &Setup { rules, ..setup(EncodeBy::Tri) });
+fn by_tri_under(rules: Rules, nodes: u16, profile: &str) -> Cluster {
+    let mut cluster = Cluster::of(nodes, profile, &Setup { rules, ..setup(EncodeBy::Tri) });
     cluster.open();
     cluster
 }
@@ -189,7 +187,7 @@ fn what_holders_do_not_make_the_writer_puts() {
 #[test]
 fn a_writer_that_waits_for_holders_is_much_later() {
     let is_stored_within = |rules, ms| {
-        let mut cluster = without(rules);
+        let mut cluster = by_tri_under(rules, 8, "rs(3+2)");
         cluster.wires.products = Some(none_arrive);
         is_stored(cluster.put_within(ms, "key", &noise(1, 150_000)).as_ref())
     };
@@ -224,7 +222,7 @@ fn a_sum_that_is_not_what_was_named_is_not_kept() {
 /// What a value comes to without a rule, and how many sums were wrong.
 #[cfg(feature = "planted-bugs")]
 fn without_rule(bug: proto::Bug, products: fn(u32, &Product) -> Vec<Product>) -> (Option<Outcome>, u64) {
-    let mut cluster = without(Rules::without(bug));
+    let mut cluster = by_tri_under(Rules::without(bug), 8, "rs(3+2)");
     cluster.wires.products = Some(products);
     let stored = cluster.put_within(3_000, "key", &noise(2, 190_000));
     (stored, cluster.sums().wrong_sums)
