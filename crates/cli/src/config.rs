@@ -16,7 +16,7 @@ use types::Profile;
 use crate::clients::longest_value;
 use crate::exit::Exit;
 use crate::listeners::{ClientListener, listeners};
-use crate::settings::{CodingPlace, Eviction, GraphExecution, OnLoss, RepairBy, Scheduling};
+use crate::settings::{CodingPlace, EncodeBy, Eviction, GraphExecution, OnLoss, RepairBy, Scheduling};
 use crate::units::{Size, address, duration, from_text, host};
 
 /// A structure of what may be given, in more than one place.
@@ -144,6 +144,10 @@ settings! {
         #[arg(long, env = "GESTALT_READ_LOST_BY", value_enum)]
         #[serde(deserialize_with = "from_text")]
         pub read_lost_by: Option<RepairBy>,
+        /// Who makes the parities of long values that clients of this node write [default: node]
+        #[arg(long, env = "GESTALT_ENCODE_BY", value_enum)]
+        #[serde(deserialize_with = "from_text")]
+        pub encode_by: Option<EncodeBy>,
         /// How the steps of coding graphs work [default: coherent]
         #[arg(long, env = "GESTALT_GRAPHS", value_enum)]
         #[serde(deserialize_with = "from_text")]

@@ -132,6 +132,7 @@ fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
         graphs: GraphSettings {
             repair: settings.repair_by.unwrap_or_default().scheme(),
             reads: settings.read_lost_by.unwrap_or_default().scheme(),
+            encode: settings.encode_by.unwrap_or_default().into(),
             execution: settings.graphs.unwrap_or_default().into(),
         },
         zone: settings.zone.unwrap_or_default(),

@@ -13,6 +13,7 @@ written!(
     Scheduling = choice,
     OnLoss = choice,
     RepairBy = choice,
+    EncodeBy = choice,
     GraphExecution = choice,
     CodingPlace = choice
 );
@@ -88,6 +89,25 @@ impl RepairBy {
             Self::Chain => Some(Scheme::Chain),
             Self::Tri => Some(Scheme::Tri),
             Self::Auto => Some(Scheme::Auto),
+        }
+    }
+}
+
+/// Who makes the parities of a long value that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EncodeBy {
+    /// The node that has the client's connection: it sends them as it sends all other chunks.
+    #[default]
+    Node,
+    /// The holders of its data, of products that they send each other: the node sends data alone.
+    Tri,
+}
+
+impl From<EncodeBy> for proto::EncodeBy {
+    fn from(by: EncodeBy) -> Self {
+        match by {
+            EncodeBy::Node => Self::Node,
+            EncodeBy::Tri => Self::Tri,
         }
     }
 }

@@ -90,14 +90,27 @@ pub struct GraphSettings {
     pub repair: Option<Scheme>,
     /// By which graphs readers get what lies in a chunk that is not there; none if they fetch cells.
     pub reads: Option<Scheme>,
+    /// Who makes the parities of a value that is written in chunks.
+    pub encode: EncodeBy,
     /// Slice by slice, or all at once.
     pub execution: Execution,
 }
 
 impl Default for GraphSettings {
     fn default() -> Self {
-        Self { repair: None, reads: None, execution: Execution::Coherent }
+        Self { repair: None, reads: None, encode: EncodeBy::Node, execution: Execution::Coherent }
     }
+}
+
+/// Who makes the parities of a value that is written in chunks, and so whose links they go over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EncodeBy {
+    /// The writer sends them as it sends all other chunks.
+    #[default]
+    Node,
+    /// The holders of data chunks send products of what they get to the holders of parities, who add them up: the writer sends data alone,
+    /// and checksums of the rest. What does not come about so it sends.
+    Tri,
 }
 
 /// Bounds of queues and batches.
@@ -120,6 +133,8 @@ pub struct Limits {
     pub forwarded_requests: usize,
     /// Bytes of messages of repair sessions that wait for their view; beyond it they are dropped, and asked for again.
     pub early_bytes: usize,
+    /// Bytes of products that one host keeps until they are added up; beyond it writers send what these were to make.
+    pub sum_bytes: usize,
     /// Repair sessions that one stand-in keeps open for requests.
     pub demand_sessions: usize,
     /// Repair sessions that one stand-in keeps open for its background sweep. What is under way in the background waits in the
@@ -173,6 +188,7 @@ impl Default for Limits {
             parked_requests: 65_536,
             forwarded_requests: 65_536,
             early_bytes: 8 << 20,
+            sum_bytes: 8 << 20,
             demand_sessions: 64,
             sweep_sessions: 2,
             parity_sessions: 1024,

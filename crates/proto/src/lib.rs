@@ -23,7 +23,7 @@ mod secret;
 mod size;
 mod timers;
 
-pub use config::{GraphSettings, Limits, Now, Timing};
+pub use config::{EncodeBy, GraphSettings, Limits, Now, Timing};
 pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };

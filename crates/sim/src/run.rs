@@ -152,6 +152,8 @@ fn last_scrub(world: &mut World) -> bool {
         let counts = &mut world.stage.book.stats;
         counts.released_extents += stats.map_or(0, |stats| stats.released_extents);
         counts.renamed_uploads += stats.map_or(0, |stats| stats.objects.renamed_uploads);
+        counts.summed_chunks += stats.map_or(0, |stats| stats.objects.summed_chunks);
+        counts.unsummed_chunks += stats.map_or(0, |stats| stats.objects.unsummed_chunks);
         counts.moved_stripes += stats.map_or(0, |stats| stats.objects.moved_stripes);
         counts.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
     }

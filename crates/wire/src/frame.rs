@@ -203,6 +203,10 @@ mod kind {
     pub const FROM_COORDINATOR: u8 = 0x50;
     pub const OBJECT: u8 = 0x60;
     pub const GRAPH: u8 = 0x80;
+    /// Messages about chunks of which there are more than one family has numbers.
+    pub const MORE_OBJECT: u8 = 0x90;
+    /// Numbers of one family.
+    pub const FAMILY: u8 = 0x10;
 }
 
 /// Appends a frame to `out`.
@@ -391,7 +395,7 @@ impl Decoder {
     /// The stream cannot go on.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<(Header, Message)>, FrameError> {
         while let Some((raw, body)) = self.frame(buffer)? {
-            let message = if matches!(raw.kind & 0xf0, kind::OBJECT | kind::GRAPH) {
+            let message = if matches!(raw.kind & 0xf0, kind::OBJECT | kind::GRAPH | kind::MORE_OBJECT) {
                 take_summed(&raw, body)?
             } else {
                 // First: what is wrong in a body after this was sent so, and is no damage on the way.
@@ -573,6 +577,10 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
         }
         (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::from),
         (_, kind::OBJECT) => ObjectMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer),
+        (_, kind::MORE_OBJECT) => {
+            let tag = tag + kind::FAMILY;
+            ObjectMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer)
+        }
         (_, kind::GRAPH) => GraphMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer),
         (_, kind::FROM_COORDINATOR) => FromCoordinator::take_fields(tag, from).map(Message::from),
         _ => return Err(FrameError::Malformed(Malformed::Kind(kind))),
@@ -615,7 +623,10 @@ impl sealed::Body for PeerMessage {
             Self::Group(group) => group.kind(),
             Self::Forward(_) => kind::FORWARD,
             Self::Answer(_) => kind::ANSWER,
-            Self::Object(object) => kind::OBJECT + object.tag(),
+            Self::Object(object) => match object.tag().checked_sub(kind::FAMILY) {
+                Some(more) => kind::MORE_OBJECT + more,
+                None => kind::OBJECT + object.tag(),
+            },
             Self::Graph(graph) => kind::GRAPH + graph.tag(),
         }
     }

@@ -36,7 +36,15 @@ impl PeerMessage {
     #[must_use]
     pub fn is_cell(&self) -> bool {
         let Self::Object(message) = self else { return false };
-        matches!(**message, ObjectMessage::Put(_) | ObjectMessage::Cell(_))
+        // A sum is little, and there are as many as cells.
+        matches!(
+            **message,
+            ObjectMessage::Put(_)
+                | ObjectMessage::PutShared(_)
+                | ObjectMessage::PutSum(_)
+                | ObjectMessage::Product(_)
+                | ObjectMessage::Cell(_)
+        )
     }
 
     /// About how many bytes it takes up until it is written.
@@ -50,6 +58,8 @@ impl PeerMessage {
         MESSAGE_BYTES
             + match &**message {
                 ObjectMessage::Put(put) => put.cell.bytes.len(),
+                ObjectMessage::PutShared(shared) => shared.put.cell.bytes.len(),
+                ObjectMessage::Product(product) => product.cell.bytes.len(),
                 ObjectMessage::Cell(cell) => cell.cell.bytes.len(),
                 ObjectMessage::Keep(keep) => keep.objects.len() * NAMED_BYTES,
                 ObjectMessage::Free(free) => free.objects.len() * NAMED_BYTES,

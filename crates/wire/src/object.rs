@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use smallvec::SmallVec;
 use types::{
-    ChunkId, Descriptor, Exception, Geometry, GroupId, KeyHash, MemberId, ObjectId, RoleIndex, Term,
+    ChunkId, Descriptor, Exception, Geometry, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Term,
     UnixSeconds, ViewVersion,
 };
 
@@ -57,6 +57,12 @@ pub enum ObjectMessage {
     Evict(Evict),
     /// Writer to holder: a chunk that is kept there is to be one of another object, too.
     PutAs(PutAs),
+    /// Writer to the holder of a data role: one cell of a chunk, of which others are to have products.
+    PutShared(Box<PutShared>),
+    /// Writer to the holder of a parity: one cell of a chunk is the sum of products that come from others.
+    PutSum(PutSum),
+    /// Holder of a data role to the holder of a parity: one of them.
+    Product(Product),
 }
 
 /// What a node tells the coordinator about holders.
@@ -163,6 +169,85 @@ pub struct PutAs {
     pub geometry: Geometry,
     /// The CRC32C of each of the stripe's `n` chunks.
     pub trailer: Trailer,
+}
+
+/// See [`ObjectMessage::PutShared`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutShared {
+    /// The cell.
+    pub put: Put,
+    /// Who is to have a product of it, each another parity.
+    pub shares: Shares,
+}
+
+/// Parities that are made of products.
+pub type Shares = SmallVec<[Share; 4]>;
+
+/// A try to put a parity chunk, whose cells are sums of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Of the same group.
+    pub role: RoleIndex,
+    /// Its holder.
+    pub holder: HostId,
+    /// The writer's number for that try.
+    pub attempt: u64,
+}
+
+/// See [`ObjectMessage::PutSum`]. What it names is as in [`Put`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutSum {
+    /// Whose chunk it is: a parity's.
+    pub member: MemberId,
+    /// The writer's version of the view.
+    pub view: ViewVersion,
+    /// Which.
+    pub chunk: ChunkId,
+    /// The writer's number for this try; the cells of one try come in order.
+    pub attempt: u64,
+    /// Of the object's key.
+    pub key_hash: KeyHash,
+    /// Of the object.
+    pub geometry: Geometry,
+    /// Which cell of the chunk.
+    pub row: u32,
+    /// Its CRC32C: whoever adds up compares.
+    pub checksum: u32,
+    /// With the last row: the CRC32C of each of the stripe's `n` chunks.
+    pub trailer: Trailer,
+}
+
+impl PutSum {
+    /// The same with its bytes.
+    #[must_use]
+    pub fn with(self, cell: Checked) -> Put {
+        let Self { member, view, chunk, attempt, key_hash, geometry, row, trailer, .. } = self;
+        Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer }
+    }
+
+    /// The same without them.
+    #[must_use]
+    pub fn of(put: Put) -> Self {
+        let Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } = put;
+        Self { member, view, chunk, attempt, key_hash, geometry, row, checksum: cell.checksum, trailer }
+    }
+}
+
+/// See [`ObjectMessage::Product`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    /// Who puts the chunk that it is a part of.
+    pub writer: HostId,
+    /// The writer's number for the try.
+    pub attempt: u64,
+    /// Whose chunk that is: a parity's.
+    pub member: MemberId,
+    /// Which cell of it.
+    pub row: u32,
+    /// The data role whose cell was multiplied.
+    pub of: RoleIndex,
+    /// By that parity's coefficient: what came of it.
+    pub cell: Checked,
 }
 
 /// The checksums of the chunks of one stripe, in the order of their roles; none where they are not known.

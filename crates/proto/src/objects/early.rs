@@ -3,29 +3,29 @@
 use std::collections::BTreeMap;
 
 use types::{GroupId, HostId};
-use wire::object::Put;
+use wire::object::{Put, PutShared};
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Early {
-    puts: BTreeMap<GroupId, Vec<(HostId, Put)>>,
+    puts: BTreeMap<GroupId, Vec<(HostId, PutShared)>>,
     bytes: usize,
 }
 
 impl Early {
     /// Keeps a cell until there is a newer view of its group; drops it if too much waits: the writer puts it again.
-    pub(super) fn keep(&mut self, most_bytes: usize, from: HostId, put: Put) {
-        let bytes = self.bytes + put.cell.bytes.len() + size_of::<Put>();
+    pub(super) fn keep(&mut self, most_bytes: usize, from: HostId, shared: PutShared) {
+        let bytes = self.bytes + bytes_of(&shared.put);
         if bytes <= most_bytes {
             self.bytes = bytes;
-            self.puts.entry(put.member.group).or_default().push((from, put));
+            self.puts.entry(shared.put.member.group).or_default().push((from, shared));
         }
     }
 
     /// What has waited for a view of `group`, in order.
-    pub(super) fn take(&mut self, group: GroupId) -> Vec<(HostId, Put)> {
+    pub(super) fn take(&mut self, group: GroupId) -> Vec<(HostId, PutShared)> {
         let puts = self.puts.remove(&group).unwrap_or_default();
-        self.bytes -= puts.iter().map(|(_, put)| put.cell.bytes.len() + size_of::<Put>()).sum::<usize>();
+        self.bytes -= puts.iter().map(|(_, shared)| bytes_of(&shared.put)).sum::<usize>();
         puts
     }
 
@@ -34,7 +34,7 @@ impl Early {
         let mut bytes = 0;
         self.puts.retain(|_, puts| {
             puts.retain(|(from, _)| *from != peer);
-            bytes += puts.iter().map(|(_, put)| put.cell.bytes.len() + size_of::<Put>()).sum::<usize>();
+            bytes += puts.iter().map(|(_, shared)| bytes_of(&shared.put)).sum::<usize>();
             !puts.is_empty()
         });
         self.bytes = bytes;
@@ -43,4 +43,8 @@ impl Early {
     pub(super) fn memory_bytes(&self) -> usize {
         self.bytes
     }
+}
+
+fn bytes_of(put: &Put) -> usize {
+    put.cell.bytes.len() + size_of::<PutShared>()
 }

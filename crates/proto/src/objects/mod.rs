@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `early` | cells for roles that this host is to hold, before it knows that |
 //! | `holder` | the chunks of one role: `arriving` cell by cell, and whole; what they are asked for |
+//! | `shares`, `sums` | products of cells that are put here, for holders of parities; and cells of parities that are added up of those |
 //! | `inquiry` | what a holder asks owners, and what becomes of their answers |
 //! | `fill` | how a holder gets the chunks that it lacks |
 //! | `meter` | how fast other nodes are, by what is fetched of them |
@@ -38,6 +39,8 @@ mod pressure;
 mod probe;
 mod scope;
 mod scrub;
+mod shares;
+mod sums;
 mod transfers;
 mod upload;
 
@@ -48,7 +51,9 @@ use types::{
     GroupView, HostId, MemberId, NamespaceId, NodeId, RoleIndex, ScrubProgress, ScrubSettings, Time,
 };
 use wire::graph::GraphMessage;
-use wire::object::{Free, Heard, ObjectMessage, Put, PutAs, Recall, Refusal, Refused, is_of_repair};
+use wire::object::{
+    Free, Heard, ObjectMessage, Put, PutAs, PutShared, Recall, Refusal, Refused, Shares, is_of_repair,
+};
 
 use crate::Timing;
 use crate::pace::Pace;
@@ -73,6 +78,7 @@ pub use probe::{ProbeReport, Probed};
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
 pub use scrub::WrongStripe;
+use sums::{Summed, Sums};
 use transfers::Transfers;
 pub use upload::NewUpload;
 pub(crate) use upload::groups_for;
@@ -97,6 +103,7 @@ pub(crate) struct Objects {
     pages: Option<ChunkPages>,
     holders: Holders,
     early: Early,
+    sums: Sums,
     /// Of the holders' fills.
     window: Window,
     /// Whose fill has asked last.
@@ -147,8 +154,8 @@ impl Objects {
             (0..view.holders.len()).map(|role| MemberId { group: view.group, role: RoleIndex(role as u8) });
         // Before anything comes that counts.
         roles.clone().for_each(|member| self.with(member, |holder| holder.heed_quotas(scope)));
-        for (from, put) in self.early.take(view.group) {
-            self.handle(scope, from, ObjectMessage::Put(put), wanted);
+        for (from, shared) in self.early.take(view.group) {
+            self.handle(scope, from, ObjectMessage::PutShared(shared.into()), wanted);
         }
         roles.for_each(|member| self.with(member, |holder| holder.adopt(scope, view)));
         self.transfers.adopt(scope, view, wanted);
@@ -253,6 +260,15 @@ impl Objects {
         match message {
             ObjectMessage::Put(put) => self.put(scope, from, put),
             ObjectMessage::PutAs(put) => self.put_as(scope, from, put),
+            ObjectMessage::PutShared(shared) => self.put_shared(scope, from, *shared),
+            ObjectMessage::PutSum(put) => {
+                let summed = self.sums.name(scope, from, put);
+                self.take_summed(scope, summed);
+            }
+            ObjectMessage::Product(product) => {
+                let summed = self.sums.add(scope, from, &product);
+                self.take_summed(scope, summed);
+            }
             ObjectMessage::Keep(keep) => {
                 self.with(keep.member, |holder| holder.keep(scope.rules(), &keep));
             }
@@ -400,7 +416,12 @@ impl Objects {
     /// A cell of a chunk.
     fn put(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
         let (member, name) = (put.member, (put.chunk, put.attempt));
-        let Some(holder) = self.holders.get_mut(member) else { return self.put_early(scope, from, put) };
+        if let Some(superseded) = self.sums.take_superseded(from, &put) {
+            self.with(member, |holder| holder.drop_arriving(from, superseded));
+        }
+        let Some(holder) = self.holders.get_mut(member) else {
+            return self.put_early(scope, from, PutShared { put, shares: Shares::new() });
+        };
         let short = holder.put(scope, from, put).err();
         self.relieve(scope);
         let Some(short) = short else { return };
@@ -415,6 +436,24 @@ impl Objects {
         if let Some(holder) = self.holders.get(member) {
             let why = if is_hopeful { Refusal::Crowded } else { Refusal::NoRoom };
             holder.refuse(scope, from, name, why);
+        }
+    }
+
+    /// A cell of a chunk, of which holders of parities are to have products.
+    fn put_shared(&mut self, scope: &mut Scope<'_>, from: HostId, shared: PutShared) {
+        if self.holders.get(shared.put.member).is_none() {
+            return self.put_early(scope, from, shared);
+        }
+        shares::give(scope, from, &shared);
+        self.put(scope, from, shared.put);
+    }
+
+    /// Cells of parities that were added up are put; of others nothing more comes.
+    fn take_summed(&mut self, scope: &mut Scope<'_>, summed: Summed) {
+        summed.whole.into_iter().for_each(|(writer, put)| self.put(scope, writer, put));
+        for (writer, refused) in summed.ended {
+            self.with(refused.member, |holder| holder.drop_arriving(writer, refused.attempt));
+            scope.send(writer, ObjectMessage::Refused(refused));
         }
     }
 
@@ -486,13 +525,14 @@ impl Objects {
     }
 
     /// A cell for a role that this host does not hold, as far as it knows.
-    fn put_early(&mut self, scope: &mut Scope<'_>, from: HostId, put: Put) {
+    fn put_early(&mut self, scope: &mut Scope<'_>, from: HostId, shared: PutShared) {
+        let put = &shared.put;
         let Some(known) = scope.view(put.member.group).map(|view| view.version) else { return };
         if put.view > known {
             scope.want_view(put.member.group);
-            return self.early.keep(scope.limits().early_bytes, from, put);
+            return self.early.keep(scope.limits().early_bytes, from, shared);
         }
-        let Put { member, chunk, attempt, .. } = put;
+        let Put { member, chunk, attempt, .. } = shared.put;
         let why = Refusal::View(known);
         scope.send(from, ObjectMessage::Refused(Refused { member, chunk, attempt, why }));
     }
@@ -521,6 +561,7 @@ impl Objects {
         scope.around.meter_mut().forget_question(peer.node);
         self.courier.link_broken(scope.now.time, &scope.timing(), peer);
         self.early.forget(peer);
+        self.sums.forget(peer);
         let rules = scope.rules();
         self.holders.values_mut().for_each(|holder| holder.link_broken(rules, peer));
         self.transfers.lose_link(scope, peer, wanted);
@@ -548,6 +589,8 @@ impl Objects {
             self.graphs.tick(scope, &self.holders);
         }
         self.probe.tick(scope);
+        let late = self.sums.tick(now, &timing);
+        self.take_summed(scope, late);
         self.go_on_filling(scope);
         self.trim(now);
     }
@@ -620,6 +663,7 @@ impl Objects {
         let fills = wants_more.then(|| self.window.opens_at().max(pace.resumes_at(Time(0))));
         let holders = self.holders.due();
         let parts = self.courier.due(timing).min(self.transfers.due(timing)).min(self.graphs.due());
+        let parts = parts.min(self.sums.due(timing));
         let parts =
             parts.min(self.probe.due(timing)).min(self.pressure.claims_until().unwrap_or(Time::NEVER));
         holders.min(parts).min(fills.unwrap_or(Time::NEVER)).min(self.shares_at.unwrap_or(Time::NEVER))
@@ -632,6 +676,7 @@ impl Objects {
         self.transfers.memory_bytes()
             + self.courier.memory_bytes()
             + self.early.memory_bytes()
+            + self.sums.memory_bytes()
             + self.scrub.memory_bytes()
             + self.probe.memory_bytes()
             + fills
@@ -643,6 +688,7 @@ impl Objects {
         self.transfers.check_invariants();
         self.holders.check_invariants(timing);
         self.graphs.check_invariants();
+        self.sums.check_invariants();
         self.window.check_invariants(self.holders.values().map(|holder| holder.fill().claimed_bytes()).sum());
         let moot =
             self.graphs.purposes().find(|purpose| !is_awaited(&self.holders, &self.transfers, *purpose));
@@ -680,6 +726,7 @@ impl Objects {
             ObjectStats { buffer_bytes: self.transfers.memory_bytes() as u64, ..ObjectStats::default() };
         (stats.fill_window_bytes, stats.fill_asked_bytes) = (self.window.bytes(), self.window.in_flight());
         self.transfers.count(&mut stats);
+        self.sums.count(&mut stats);
         self.holders.values().for_each(|holder| holder.count(&mut stats));
         stats
     }
@@ -689,6 +736,7 @@ impl Objects {
 fn is_of_client(message: &ObjectMessage) -> bool {
     match message {
         ObjectMessage::Put(_) | ObjectMessage::PutAs(_) | ObjectMessage::Placed(_) => true,
+        ObjectMessage::PutShared(_) | ObjectMessage::PutSum(_) | ObjectMessage::Product(_) => true,
         ObjectMessage::Fetch(fetch) => !is_of_repair(fetch.number),
         ObjectMessage::Cell(cell) => !is_of_repair(cell.number),
         _ => false,

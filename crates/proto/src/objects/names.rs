@@ -138,6 +138,14 @@ pub struct ObjectStats {
     pub hedged_cells: u64,
     /// Stripes that clients of this host wrote, and that went to another group than the one that they were to go to: counted.
     pub moved_stripes: u64,
+    /// Chunks of parities that such a value's data holders made, so that this host did not send them: counted.
+    pub summed_chunks: u64,
+    /// Those of them that this host sent after all, for nothing came of that: counted.
+    pub unsummed_chunks: u64,
+    /// Bytes of products for parities here, added up as far as they have come.
+    pub sum_bytes: u64,
+    /// Sums of products that were not what their writers had named, and were not kept: counted.
+    pub wrong_sums: u64,
     /// Times that such a value got another id, for its owner was another one or had closed the one before: counted.
     pub renamed_uploads: u64,
 }

@@ -220,7 +220,7 @@ impl Transfers {
     pub(super) fn count(&self, stats: &mut ObjectStats) {
         (stats.uploads, stats.gathers) = (self.uploads.len() as u64, self.gathers.len() as u64);
         stats.deposits = self.deposits.len() as u64;
-        (stats.moved_stripes, stats.renamed_uploads) = (self.uploads.moved(), self.uploads.renamed());
+        self.uploads.count(stats);
         stats.hedged_cells = self.gathers.hedged_cells();
     }
 }

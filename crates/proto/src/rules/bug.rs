@@ -135,6 +135,16 @@ pub enum Bug {
     GraphLeavesReader,
     /// A step reads a chunk without looking whether it is what it was.
     RottenSourceRead,
+    /// A parity takes a cell for complete when one product of it is missing.
+    SumLacksProduct,
+    /// Products of all chunks that a writer puts to one parity are added up together.
+    ProductsOfTriesMix,
+    /// A product that comes twice is added twice.
+    ProductAddedTwice,
+    /// A sum is kept though it is not what the writer has named.
+    WrongSumKept,
+    /// A writer waits for what others are to make, whatever happens to them.
+    SumsNeverGiveWay,
     /// A primary does a write again that was done.
     RetryDoneAnew,
     /// What came of a write is dropped when a later one of its session is done.
@@ -199,7 +209,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 96] = [
+    pub const ALL: [Self; 101] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -266,6 +276,11 @@ impl Bug {
         Self::GraphOutlivesHolder,
         Self::GraphLeavesReader,
         Self::RottenSourceRead,
+        Self::SumLacksProduct,
+        Self::ProductsOfTriesMix,
+        Self::ProductAddedTwice,
+        Self::WrongSumKept,
+        Self::SumsNeverGiveWay,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,
         Self::ResultsForgottenAtTakeover,

@@ -51,4 +51,30 @@ impl GraphRules {
     pub(crate) fn sources_are_verified(self) -> bool {
         self.0.prevent(Bug::RottenSourceRead)
     }
+
+    /// A cell of a parity is complete when the products of all data roles have come that the parity covers; both are sets, a bit for each.
+    pub(crate) fn is_sum_complete(self, come: u32, covered: u32) -> bool {
+        let missing = (covered & !come).count_ones();
+        missing == 0 || missing == 1 && !self.0.prevent(Bug::SumLacksProduct)
+    }
+
+    /// Products of one try to put a chunk are added up, under the writer's number for it.
+    pub(crate) fn try_of_products(self, attempt: u64) -> u64 {
+        if self.0.prevent(Bug::ProductsOfTriesMix) { attempt } else { 0 }
+    }
+
+    /// A product that is in the sum already, for its holder got the cell twice, is not added again.
+    pub(crate) fn is_product_known(self, is_in_sum: bool) -> bool {
+        is_in_sum && self.0.prevent(Bug::ProductAddedTwice)
+    }
+
+    /// A sum is kept if it is what the writer has named.
+    pub(crate) fn is_sum_kept(self, is_right: bool) -> bool {
+        is_right || !self.0.prevent(Bug::WrongSumKept)
+    }
+
+    /// What holders do not make in time their writer puts.
+    pub(crate) fn sums_give_way(self) -> bool {
+        self.0.prevent(Bug::SumsNeverGiveWay)
+    }
 }

@@ -21,6 +21,9 @@ pub(super) struct Wires {
     pub(super) cells: u32,
     /// Graphs that were sent to somebody, if they are to be kept.
     started: Option<Vec<wire::graph::Start>>,
+    /// What arrives of a product for a parity; the numbers of them are counted.
+    pub(super) products: Option<fn(u32, &wire::object::Product) -> Vec<wire::object::Product>>,
+    pub(super) products_seen: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -39,10 +42,22 @@ impl Wires {
         Self { every, harm, ..Self::default() }
     }
 
+    /// What arrives of a product, where something happens to these.
+    fn products_arriving(&mut self, message: &PeerMessage) -> Option<Vec<PeerMessage>> {
+        let (PeerMessage::Object(object), Some(arriving)) = (message, self.products) else { return None };
+        let ObjectMessage::Product(product) = &**object else { return None };
+        self.products_seen += 1;
+        let arriving = arriving(self.products_seen, product).into_iter();
+        Some(arriving.map(|product| ObjectMessage::Product(product).into()).collect())
+    }
+
     /// Carries a message: what arrives.
     pub(super) fn carry(&mut self, mut message: PeerMessage) -> Vec<PeerMessage> {
         if let PeerMessage::Object(object) = &message {
             self.cells += u32::from(matches!(**object, ObjectMessage::Cell(_)));
+        }
+        if let Some(arriving) = self.products_arriving(&message) {
+            return arriving;
         }
         let PeerMessage::Graph(graph) = &mut message else { return vec![message] };
         if let (GraphMessage::Start(start), Some(started)) = (&**graph, &mut self.started) {

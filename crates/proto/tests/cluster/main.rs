@@ -16,6 +16,7 @@ mod room;
 mod schedules;
 mod scrub;
 mod starved;
+mod summed;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -52,6 +53,8 @@ struct Cluster {
     /// What this node says comes later than what others do: the cells that it has been asked for.
     slow: Option<NodeId>,
     late: Vec<(NodeId, PeerMessage)>,
+    /// Bytes of all that this node sends to others.
+    metered: Option<(NodeId, usize)>,
 }
 
 /// What may be chosen of a cluster.
@@ -142,6 +145,7 @@ impl Cluster {
             wires: graphs::Wires::default(),
             slow: None,
             late: Vec::new(),
+            metered: None,
         };
         for node in 0..nodes {
             let config = HostConfig {
@@ -219,6 +223,7 @@ impl Cluster {
             moved = true;
             match action {
                 Action::Send { to, mut message } => {
+                    self.meter(node, to, &message);
                     if self.is_late(node, &message) {
                         self.late.push((to, message));
                         continue;
@@ -259,6 +264,16 @@ impl Cluster {
                 host.handle_peer(now, host_id(slow.0), message);
             }
         }
+    }
+
+    /// Counts what a message takes on the link of who is metered.
+    fn meter(&mut self, from: NodeId, to: NodeId, message: &PeerMessage) {
+        let Some((_, bytes)) = self.metered.as_mut().filter(|(node, _)| *node == from && to != from) else {
+            return;
+        };
+        let mut out = Vec::new();
+        wire::frame::Encoder::new(ClusterId(7), host_id(from.0)).encode(message, &mut out).unwrap();
+        *bytes += out.len();
     }
 
     fn falsify(&mut self, message: &mut PeerMessage) {

@@ -135,6 +135,13 @@ metrics! {
             = objects(all, |objects| objects.hedged_cells);
         counter gestalt_object_moved_stripes_total "Stripes that went to another group, since theirs had no room, lacked roles or stood still."
             = objects(all, |objects| objects.moved_stripes);
+        counter gestalt_object_summed_chunks_total "Parity chunks of values written here that holders have made of products, so that this node did not send them."
+            = objects(all, |objects| objects.summed_chunks);
+        counter gestalt_object_unsummed_chunks_total "Parity chunks that holders were to make so, and that this node has sent after all."
+            = objects(all, |objects| objects.unsummed_chunks);
+        counter gestalt_object_wrong_sums_total "Sums of products at this node that were not what was to be put, and were not kept."
+            = objects(all, |objects| objects.wrong_sums);
+        gauge gestalt_object_sum_bytes "Bytes of products for parities at this node, added up as far as they have come." = objects(all, |objects| objects.sum_bytes);
         counter gestalt_object_renamed_uploads_total "Times that a value on its way into chunks got another id, for its owner was another one."
             = objects(all, |objects| objects.renamed_uploads);
     }

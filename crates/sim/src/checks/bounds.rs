@@ -36,6 +36,10 @@ fn bad_graphs(stage: &Stage, nodes: &Nodes, host: usize) -> Option<String> {
     if stats.spoilt > 0 {
         return Some(format!("{} runs of {id} have made something else than was wanted", stats.spoilt));
     }
+    let wrong = nodes.host(host)?.stats().objects.wrong_sums;
+    if wrong > 0 {
+        return Some(format!("{wrong} sums of products at {id} were not what was to be put"));
+    }
     let now = stage.read(&nodes[nodes.node_of(host)].clock).time;
     let late_us = now.since(stats.first_deadline?);
     (late_us > GRAPH_GRACE_US).then(|| format!("a run at {id} goes on {late_us} us after its deadline"))
@@ -51,6 +55,10 @@ fn overflow(limits: &Limits, host: &Host) -> Option<String> {
     let kept = limits.graph_reader_bytes;
     if load.reserved_bytes > most || load.repair_bytes > most - kept {
         broken = Some(format!("graphs have reserved {load:?} of {most} bytes, {kept} of them for readers"));
+    }
+    let sums = host.stats().objects.sum_bytes;
+    if sums > limits.sum_bytes as u64 {
+        broken = Some(format!("products take {sums} bytes, and may take {}", limits.sum_bytes));
     }
     for primary in host.primaries() {
         let records = primary.uncommitted.len();

@@ -115,6 +115,7 @@ pub(super) fn unrest(map: &ClusterMap, nodes: &Nodes, is_starved: bool) -> Optio
         let under_way = unknown
             + lacking
             + objects.arriving_bytes
+            + objects.sum_bytes
             + objects.open_ids
             + objects.pins
             + objects.uploads

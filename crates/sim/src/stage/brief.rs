@@ -61,6 +61,14 @@ fn object_number(message: &ObjectMessage) -> u64 {
         ObjectMessage::List(b) => 41 ^ b.number << 8,
         ObjectMessage::Listed(b) => 42 ^ b.number << 8 ^ (b.chunks.len() as u64) << 48,
         ObjectMessage::PutAs(b) => 52 ^ of_chunk(&b.chunk, b.attempt) << 8,
+        ObjectMessage::PutShared(b) => {
+            53 ^ of_chunk(&b.put.chunk, b.put.attempt) << 8 ^ u64::from(b.put.row) << 56
+        }
+        ObjectMessage::PutSum(b) => 54 ^ of_chunk(&b.chunk, b.attempt) << 8 ^ u64::from(b.row) << 56,
+        ObjectMessage::Product(b) => {
+            let part = u64::from(b.of.0) << 4 ^ u64::from(b.row);
+            55 ^ b.attempt << 8 ^ u64::from(b.writer.node.0) << 40 ^ part << 56
+        }
         ObjectMessage::Evict(b) => 44 ^ (b.objects.len() as u64) << 48,
     }
 }
@@ -145,6 +153,17 @@ impl fmt::Display for Brief<'_, ObjectMessage> {
         match self.0 {
             ObjectMessage::Put(b) => {
                 write!(f, "{} put {} row {} try {} in {}", b.member, b.chunk, b.row, b.attempt, b.view)
+            }
+            ObjectMessage::PutShared(b) => {
+                let (put, shares) = (&b.put, &b.shares);
+                let (member, chunk, row, attempt) = (put.member, put.chunk, put.row, put.attempt);
+                write!(f, "{member} put {chunk} row {row} try {attempt} in {}, for {shares:?}", put.view)
+            }
+            ObjectMessage::PutSum(b) => {
+                write!(f, "{} sum {} row {} try {} in {}", b.member, b.chunk, b.row, b.attempt, b.view)
+            }
+            ObjectMessage::Product(b) => {
+                write!(f, "{} product of {} row {} try {} of {}", b.member, b.of, b.row, b.attempt, b.writer)
             }
             ObjectMessage::Cell(b) => write!(f, "{} cell of {} row {}", b.member, b.chunk, b.row),
             ObjectMessage::Listed(b) => {

@@ -89,6 +89,10 @@ pub struct Stats {
     pub moved_stripes: u64,
     /// Times that an upload began anew under another id.
     pub renamed_uploads: u64,
+    /// Chunks of parities that holders have made of products for those writers.
+    pub summed_chunks: u64,
+    /// Those of them that were put after all.
+    pub unsummed_chunks: u64,
 }
 
 /// The end of a run.
@@ -147,6 +151,8 @@ impl Stats {
             (&mut self.scrubbed_pages, other.scrubbed_pages),
             (&mut self.moved_stripes, other.moved_stripes),
             (&mut self.renamed_uploads, other.renamed_uploads),
+            (&mut self.summed_chunks, other.summed_chunks),
+            (&mut self.unsummed_chunks, other.unsummed_chunks),
             (&mut self.released_extents, other.released_extents),
         ] {
             *sum += more;
@@ -188,11 +194,13 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.moved_stripes,
             self.renamed_uploads,
+            self.summed_chunks,
+            self.unsummed_chunks,
             self.released_extents,
             self.lost_roles,
             self.begun_anew,

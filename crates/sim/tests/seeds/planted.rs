@@ -74,6 +74,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::GraphKeepsHalf
         | Bug::GraphCreditsUnbounded
         | Bug::GraphOutlivesHolder => (Focus::Graphs, 100),
+        Bug::SumLacksProduct | Bug::ProductsOfTriesMix | Bug::ProductAddedTwice => (Focus::Objects, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
@@ -165,7 +166,9 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 15] = [
+const DIRECTED: [Bug; 17] = [
+    Bug::WrongSumKept,
+    Bug::SumsNeverGiveWay,
     Bug::ScrubOfChecksumsOnly,
     Bug::DeposedOwnerAnswers,
     Bug::FilledOfAnySince,
@@ -266,6 +269,9 @@ planted! {
     a_chunk_that_is_taken_for_whole_too_early_is_found: GraphKeepsHalf;
     slices_that_nothing_is_reserved_for_are_found: GraphCreditsUnbounded;
     chunks_that_are_made_on_under_a_newer_view_are_found: GraphOutlivesHolder;
+    a_sum_without_one_of_its_products_is_found: SumLacksProduct;
+    products_of_two_chunks_in_one_sum_are_found: ProductsOfTriesMix;
+    a_product_that_is_added_twice_is_found: ProductAddedTwice;
     a_write_that_is_done_anew_is_found: RetryDoneAnew;
     a_result_that_goes_before_its_client_has_it_is_found: ResultDroppedEarly;
     results_that_are_forgotten_at_a_takeover_are_found: ResultsForgottenAtTakeover;

@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use types::{
-    ChunkId, Descriptor, Exception, Geometry, KeyHash, MAX_EXCEPTIONS, MemberId, ObjectId, ObjectLayout,
-    Profile,
+    ChunkId, Descriptor, Exception, Geometry, KeyHash, MAX_CELL_BYTES, MAX_EXCEPTIONS, MemberId, ObjectId,
+    ObjectLayout, Profile,
 };
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
     Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Harm, Heard, Keep, KeptObject, List, Listed,
-    ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Put, PutAs, Recall, Refusal, Refused,
-    Verdict, Verdicts,
+    ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Product, Put, PutAs, PutShared, PutSum,
+    Recall, Refusal, Refused, Share, Verdict, Verdicts,
 };
 use crate::segments::SHARED_FROM;
 
@@ -33,6 +33,9 @@ wire_choice!(ObjectMessage {
     13 => Recall { 0: body },
     14 => Evict { 0: body },
     15 => PutAs { 0: body },
+    16 => PutShared { 0: body },
+    17 => PutSum { 0: body },
+    18 => Product { 0: body },
 });
 
 wire_struct!(MemberId { group, role });
@@ -45,6 +48,10 @@ wire_struct!(Descriptor { id, geometry, groups, exceptions, checksum } if Descri
 
 wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
 wire_struct!(PutAs { member, view, chunk, attempt, old, key_hash, geometry, trailer } if is_stripe_of);
+wire_struct!(PutShared { put, shares } if are_parities);
+wire_struct!(Share { role, holder, attempt });
+wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, checksum, trailer } if is_sum_of);
+wire_struct!(Product { writer, attempt, member, row, of, cell } if is_product_of);
 wire_struct!(Placed { member, chunk, attempt, since });
 wire_struct!(Refused { member, chunk, attempt, why });
 wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {}, 5 => Absent {} });
@@ -82,6 +89,24 @@ fn is_stripe_of(put: &PutAs) -> bool {
     put.old != put.chunk.object && put.geometry.stripe(put.chunk.stripe).is_some()
 }
 
+/// Whether a data role's cell is shared with other roles than that, no more than there are parities.
+fn are_parities(put: &PutShared) -> bool {
+    let k = put.put.geometry.k;
+    put.put.member.role.0 < k && put.shares.iter().all(|share| share.role.0 >= k)
+}
+
+/// Whether there is such a cell of such a chunk.
+fn is_sum_of(put: &PutSum) -> bool {
+    let stripe = put.geometry.stripe(put.chunk.stripe);
+    put.member.role.0 >= put.geometry.k && stripe.is_some_and(|stripe| put.row < stripe.rows)
+}
+
+/// Whether it can be a cell. How long those of its chunk are its writer says.
+fn is_product_of(product: &Product) -> bool {
+    let len = product.cell.bytes.len();
+    len > 0 && len <= MAX_CELL_BYTES as usize && product.of != product.member.role
+}
+
 /// Long bytes stay where they are.
 impl Wire for Checked {
     fn put(&self, out: &mut Writer<'_>) {
@@ -114,6 +139,11 @@ impl Wire for (ObjectId, Verdict) {
 /// Checksums of the chunks of a stripe.
 impl Entry for u32 {
     const MAX_COUNT: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
+}
+
+/// One for each parity.
+impl Entry for Share {
+    const MAX_COUNT: u32 = Profile::MAX_M as u32;
 }
 
 impl Entry for Exception {

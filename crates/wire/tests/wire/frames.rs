@@ -24,8 +24,8 @@ use crate::samples::Gen;
 const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
 const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
 /// Kinds that exist: link, forward and answer, group, to and from the coordinator, chunks.
-const KINDS: [std::ops::RangeInclusive<u8>; 7] =
-    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6f, 0x80..=0x86];
+const KINDS: [std::ops::RangeInclusive<u8>; 8] =
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6f, 0x80..=0x86, 0x90..=0x92];
 
 fn kinds() -> impl Iterator<Item = u8> {
     KINDS.into_iter().flatten()

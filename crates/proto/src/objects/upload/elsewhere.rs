@@ -6,7 +6,7 @@ use types::{Exception, GroupId, HostId, MAX_EXCEPTIONS, Stripe};
 
 use super::groups::{groups_beside, is_whole, listed};
 use super::stripe::{Fate, Name, StripeUpload, Stuck};
-use super::{MAX_STRIPES, Upload};
+use super::{Counts, MAX_STRIPES, Upload};
 use crate::objects::scope::Scope;
 
 impl Upload {
@@ -82,12 +82,11 @@ impl Upload {
         }
     }
 
-    /// Lets go of stripes that are done; how many of them lie elsewhere than the list says.
-    pub(super) fn take_done(&mut self, scope: &Scope<'_>) -> u64 {
+    /// Lets go of stripes that are done.
+    pub(super) fn take_done(&mut self, scope: &Scope<'_>, counts: &mut Counts) {
         let is_named = scope.rules().objects().exceptions_are_named();
         // Without an id nothing has been put.
-        let Some(id) = self.id else { return 0 };
-        let mut moved = 0;
+        let Some(id) = self.id else { return };
         for stripe in std::mem::take(&mut self.stripes) {
             if !stripe.is_done(scope) {
                 self.stripes.push_back(stripe);
@@ -99,9 +98,8 @@ impl Upload {
             if has_moved && is_named {
                 Exception::add(&mut self.exceptions, stripe.index(), stripe.group());
             }
-            moved += u64::from(has_moved);
+            counts.add(&stripe, has_moved);
             self.done.add(stripe.into_done(id));
         }
-        moved
     }
 }

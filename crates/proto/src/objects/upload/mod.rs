@@ -13,6 +13,7 @@ mod groups;
 mod room;
 mod rows;
 mod stripe;
+mod sums;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +25,7 @@ use types::{
 };
 use wire::object::{Placed, Refused};
 
-use super::names::{Client, OwnerRequest, StreamId, UploadId};
+use super::names::{Client, ObjectStats, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
 use crate::Timing;
 use anew::Done;
@@ -75,10 +76,29 @@ pub(crate) struct Uploads {
     released: bool,
     /// Whether there were too many for one more.
     crowded: bool,
-    /// Stripes that went to another group than the one that they were to go to.
-    moved: u64,
+    counts: Counts,
     /// Times that one of them has begun anew under another id.
     renamed: u64,
+}
+
+/// What has become of stripes that are done.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    /// Stripes that went to another group than the one that they were to go to.
+    moved: u64,
+    /// Parities that others have made.
+    summed: u64,
+    /// Those that they were to make, and that were put after all.
+    unsummed: u64,
+}
+
+impl Counts {
+    fn add(&mut self, stripe: &StripeUpload, has_moved: bool) {
+        let (summed, unsummed) = stripe.count_sums();
+        self.moved += u64::from(has_moved);
+        self.summed += summed;
+        self.unsummed += unsummed;
+    }
 }
 
 struct Upload {
@@ -344,9 +364,9 @@ impl Uploads {
 
     /// What is done goes, what has room is said so, and the end is committed.
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, upload: UploadId) -> Step {
-        let Self { all, attempts, .. } = self;
+        let Self { all, attempts, counts, .. } = self;
         let Some(one) = all.get_mut(&upload) else { return Step::default() };
-        self.moved += one.take_done(scope);
+        one.take_done(scope, counts);
         if one.id.is_some() {
             one.begin_renaming(scope.rules());
         }
@@ -428,14 +448,11 @@ impl Uploads {
         renewals.min().unwrap_or(Time::NEVER).min(retry)
     }
 
-    /// How many stripes went to another group than the one that they were to go to.
-    pub(crate) fn moved(&self) -> u64 {
-        self.moved
-    }
-
-    /// How often one of them has begun anew under another id.
-    pub(crate) fn renamed(&self) -> u64 {
-        self.renamed
+    /// Adds what has become of stripes, and how often an upload has begun anew under another id.
+    pub(crate) fn count(&self, stats: &mut ObjectStats) {
+        let Counts { moved, summed, unsummed } = self.counts;
+        (stats.moved_stripes, stats.renamed_uploads) = (moved, self.renamed);
+        (stats.summed_chunks, stats.unsummed_chunks) = (summed, unsummed);
     }
 
     /// How many there are.

@@ -12,6 +12,7 @@ use types::{Holder, Time, checksum_combine};
 use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Trailer};
 
 use super::rows::Dealt;
+use super::sums::{Way, message_of};
 use crate::Rules;
 use crate::objects::scope::Scope;
 
@@ -30,7 +31,7 @@ pub(super) type Name = (ObjectId, KeyHash, Geometry);
 
 /// See the module.
 pub(super) struct StripeUpload {
-    stripe: Stripe,
+    pub(super) stripe: Stripe,
     group: GroupId,
     /// Where it was to go, or was put, before: it never goes back there, for then nothing would tell what is stranded elsewhere.
     left: SmallVec<[GroupId; 3]>,
@@ -39,16 +40,18 @@ pub(super) struct StripeUpload {
     /// By role, the cells that have come.
     chunks: SmallVec<[Vec<Checked>; 8]>,
     /// Whether they are all.
-    is_whole: bool,
+    pub(super) is_whole: bool,
     /// Or all of it is where it has to be under the name of this object.
     old: Option<ObjectId>,
     /// Checksums of the chunks, as far as their cells have come.
     sums: Trailer,
-    attempts: Vec<Attempt>,
+    pub(super) attempts: Vec<Attempt>,
     /// Since when some holder has had no room.
     crowded_since: Option<Time>,
     /// Since when it is known that nothing is missing but that holders take it.
     still_since: Option<Time>,
+    /// Since when it is known that all products of its cells have been sent.
+    pub(super) shared_since: Option<Time>,
 }
 
 /// A stripe that is where it has to be.
@@ -62,15 +65,16 @@ pub(super) struct DoneStripe {
 }
 
 /// One try to put a chunk to one holder.
-struct Attempt {
-    role: RoleIndex,
-    holder: Holder,
-    number: u64,
+pub(super) struct Attempt {
+    pub(super) role: RoleIndex,
+    pub(super) holder: Holder,
+    pub(super) number: u64,
     /// The view that it is put under.
-    view: ViewVersion,
+    pub(super) view: ViewVersion,
+    pub(super) way: Way,
     /// Cells that were sent.
     sent: u32,
-    acknowledged: bool,
+    pub(super) acknowledged: bool,
     /// Whether the holder has said that the view is another one, which is not known here yet.
     outdated: bool,
     /// Whether it has no room now.
@@ -110,6 +114,7 @@ impl StripeUpload {
             attempts: Vec::new(),
             crowded_since: None,
             still_since: None,
+            shared_since: None,
         }
     }
 
@@ -132,6 +137,7 @@ impl StripeUpload {
     /// It is to be put under another object's name.
     pub(super) fn begin_anew(&mut self) {
         (self.attempts, self.crowded_since, self.still_since) = (Vec::new(), None, None);
+        self.shared_since = None;
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -152,7 +158,7 @@ impl StripeUpload {
         tracing::info!(object = %name.0, stripe = self.stripe.index, from = %self.group, to = %group, "goes to another group");
         self.left.push(std::mem::replace(&mut self.group, group));
         self.moved_at = scope.now.time;
-        (self.attempts, self.crowded_since) = (Vec::new(), None);
+        (self.attempts, self.crowded_since, self.shared_since) = (Vec::new(), None, None);
         self.adopt(scope, name, attempts);
     }
 
@@ -216,7 +222,7 @@ impl StripeUpload {
             attempt.role == role && rules.is_acknowledging(attempt.holder, holder)
         };
         self.attempts.retain(|attempt| named.iter().any(|(role, holder)| is_of(attempt, *role, *holder)));
-        let stripe = self.stripe;
+        let (stripe, is_first) = (self.stripe, self.attempts.is_empty());
         self.attempts.iter_mut().for_each(|attempt| attempt.adopt(version, stripe, attempts));
         for (role, holder) in named {
             if !self.attempts.iter().any(|known| is_of(known, role, holder)) {
@@ -224,6 +230,11 @@ impl StripeUpload {
                 let number = *attempts;
                 self.attempts.push(Attempt::new(role, holder, number, version));
             }
+        }
+        if is_first && self.old.is_none() {
+            self.choose_sums(scope);
+        } else {
+            self.put_orphans(scope, attempts);
         }
         self.send(scope, name);
     }
@@ -262,6 +273,8 @@ impl StripeUpload {
             let attempt = &mut self.attempts[at];
             let (view, number, to) = (attempt.view, attempt.number, attempt.holder.host);
             (attempt.sent, attempt.sent_at) = (there, scope.now.time);
+            let way = attempt.way;
+            let shares = self.shares_at(at);
             let cells = &self.chunks[usize::from(role.0)];
             for (row, cell) in (sent..there).zip(&cells[sent as usize..]) {
                 let is_last = are_all && row + 1 == there;
@@ -269,7 +282,7 @@ impl StripeUpload {
                     (if is_last { self.sums.clone() } else { Trailer::new() }, cell.clone());
                 let put =
                     Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
-                scope.send(to, ObjectMessage::Put(put));
+                scope.send(to, message_of(put, way, &shares));
             }
         }
     }
@@ -360,6 +373,7 @@ impl StripeUpload {
                 attempt.restart(view, attempts);
             }
         }
+        self.put_late_sums(scope, attempts);
         self.send(scope, name);
         if still_us.min(now.since(self.moved_at)) >= patience / STALL_SHARE {
             return self.stuck(None, |attempt| !attempt.acknowledged);
@@ -414,11 +428,11 @@ impl StripeUpload {
 
 impl Attempt {
     fn new(role: RoleIndex, holder: Holder, number: u64, view: ViewVersion) -> Self {
-        let (acknowledged, outdated, crowded) = (false, false, false);
-        Self { role, holder, number, view, sent: 0, acknowledged, outdated, crowded, sent_at: Time(0) }
+        let (way, acknowledged, outdated, crowded) = (Way::Cells, false, false, false);
+        Self { role, holder, number, view, way, sent: 0, acknowledged, outdated, crowded, sent_at: Time(0) }
     }
 
-    fn is_to_be_sent(&self) -> bool {
+    pub(super) fn is_to_be_sent(&self) -> bool {
         !self.acknowledged && !self.outdated && !self.crowded
     }
 
@@ -436,11 +450,12 @@ impl Attempt {
         }
     }
 
-    /// All of it is put again, under this view.
-    fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
+    /// All of it is put again, under this view, cell by cell.
+    pub(super) fn restart(&mut self, view: ViewVersion, attempts: &mut u64) {
         *attempts += 1;
         (self.number, self.view, self.sent) = (*attempts, view, 0);
         (self.outdated, self.crowded) = (false, false);
+        self.way = self.way.after_all();
     }
 }
 

@@ -3,7 +3,7 @@
 use types::op::{Commit, Condition, Object, ObjectOp, Store, Unpin};
 use types::{
     ChunkId, Descriptor, Exception, Geometry, Holder, Holders, KeyHash, MAX_CELL_BYTES, MemberId, ObjectId,
-    ObjectLayout,
+    ObjectLayout, RoleIndex,
 };
 use wire::object::*;
 
@@ -20,6 +20,7 @@ structs! {
     Object { descriptor, pin }
     Condition { mode, compare, invalidate }
     Unpin { object, pin, done }
+    Share { role, holder, attempt }
     Placed { member, chunk, attempt, since }
     Refused { member, chunk, attempt, why }
     Keep { owner, term, member, number, objects }
@@ -48,7 +49,7 @@ choices! {
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
         8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 } 14 Evict { 0 }
-        15 PutAs { 0 }
+        15 PutAs { 0 } 16 PutShared { 0 } 17 PutSum { 0 } 18 Product { 0 }
     }
     Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} 5 Absent {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
@@ -95,6 +96,42 @@ impl Sample for Put {
             cell,
             trailer: from.of(),
         }
+    }
+}
+
+/// A data role's, and some of the roles behind these.
+impl Sample for PutShared {
+    fn sample(from: &mut Gen) -> Self {
+        let mut put: Put = from.of();
+        let k = put.geometry.k;
+        put.member.role = RoleIndex(from.below(u64::from(k)) as u8);
+        put.row %= put.geometry.stripe(put.chunk.stripe).expect("it is one of them").rows;
+        let mut shares = Shares::new();
+        for role in k..k + from.below(4) as u8 {
+            shares.push(Share { role: RoleIndex(role), ..from.of() });
+        }
+        Self { put, shares }
+    }
+}
+
+/// Of a role behind those of data.
+impl Sample for PutSum {
+    fn sample(from: &mut Gen) -> Self {
+        let put: Put = from.of();
+        let mut sum = Self::of(put);
+        sum.member.role = RoleIndex(sum.geometry.k + from.below(4) as u8);
+        sum.row %= sum.geometry.stripe(sum.chunk.stripe).expect("it is one of them").rows;
+        sum
+    }
+}
+
+impl Sample for Product {
+    fn sample(from: &mut Gen) -> Self {
+        let (writer, attempt, row) = (from.of(), from.of(), from.of());
+        let member = MemberId { group: from.of(), role: RoleIndex(3 + from.below(4) as u8) };
+        let len = 1 + from.below(200) as usize;
+        let cell = Checked::new(from.bytes(len).into());
+        Self { writer, attempt, member, row, of: RoleIndex(from.below(3) as u8), cell }
     }
 }
 
