@@ -109,7 +109,7 @@ pub const STEPS: &[Step] = &[
 /// What is run only when it is named: it needs a nightly compiler.
 pub const ASIDE: &[Step] = &[Step {
     name: "miri",
-    about: "the arena, the index and the chunks of the store, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
+    about: "the arena, the index and the chunks of the store, and callers' buffers in C, by an interpreter that finds wrong uses of memory (installs a nightly compiler)",
     lane: Lane::First,
     run: miri,
 }];
@@ -204,7 +204,9 @@ fn miri() -> Result<(), String> {
         Run::new("rustup", &[&install[..], &components].concat()).show()?;
     }
     let what = ["+nightly", "miri", "test", "--quiet", "-p", "store", "--lib", "--"];
-    Run::new("cargo", &[&what[..], UNDER_MIRI].concat()).show()
+    Run::new("cargo", &[&what[..], UNDER_MIRI].concat()).show()?;
+    let rooms = ["+nightly", "miri", "test", "--quiet", "-p", "gestalt-c", "--lib", "--", "room::tests"];
+    Run::new("cargo", &rooms).show()
 }
 
 /// ISA-L is built from the sources in the crate `isal-sys`, Jerasure is Debian's.

@@ -1,6 +1,6 @@
 //! One connection: hello, credits, frames out.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
 
@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub assembly: MapAssembly,
     /// Requests that have been sent here and have not had their last frame: those that the caller waits for, and those that it does not.
     pub in_flight: BTreeMap<u64, RequestId>,
+    /// Those of them whose values have a place where they may be received.
+    pub landing: BTreeSet<u64>,
     /// Requests that are to be sent here.
     pub waiting: VecDeque<RequestId>,
     /// Values that are being sent, in the order of their turns.
@@ -55,6 +57,7 @@ impl Connection {
             stage: Stage::Opening(now),
             assembly: MapAssembly::default(),
             in_flight: BTreeMap::new(),
+            landing: BTreeSet::new(),
             waiting: VecDeque::new(),
             uploading: VecDeque::new(),
             announced: false,

@@ -1,6 +1,7 @@
 //! All of a client's requests and connections. What happens is routed to who is concerned; what has to happen is said as data.
 
 mod hearing;
+mod landing;
 mod naming;
 mod routing;
 mod scans;
@@ -23,6 +24,8 @@ use crate::operation::{Op, Operation};
 use crate::request::{Fate, Place, Request};
 use crate::requests::Requests;
 use crate::sessions::Sessions;
+
+pub use landing::Receiving;
 
 /// See the module.
 #[derive(Debug)]

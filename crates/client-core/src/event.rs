@@ -50,3 +50,18 @@ pub enum Done {
     /// Keys of a data role, of which there are so many in all.
     Keys(Box<ScanPage>, u32),
 }
+
+/// Where bytes of a value go that are on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landing {
+    /// Whose they are.
+    pub id: RequestId,
+    /// How many bytes are read in all.
+    pub all: u64,
+    /// Which of these they begin with, and how many they are.
+    pub at: u64,
+    /// See `at`.
+    pub len: usize,
+    /// Bytes of the frame that come before them.
+    pub head: usize,
+}

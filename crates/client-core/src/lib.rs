@@ -2,13 +2,14 @@
 //!
 //! [`Core`] is driven by whoever has sockets and a clock. Commands are plain verbs ([`Core::submit`], [`Core::feed`], [`Core::taken`],
 //! [`Core::cancel`]); what arrives is handed in ([`Core::connected`], [`Core::received`], [`Core::lost`], [`Core::tick`]); what is to be done
-//! is asked for: connections ([`Core::poll_action`]), bytes ([`Core::poll_output`]), what requests have come to ([`Core::poll_event`]), and when
+//! is asked for: where the value goes of which a frame begins to come ([`Core::receiving`]), connections ([`Core::poll_action`]), bytes ([`Core::poll_output`]), what requests have come to ([`Core::poll_event`]), and when
 //! time matters next ([`Core::next_deadline`]).
 //!
 //! | part | what it knows |
 //! | --- | --- |
 //! | `core` | all of them: commands of the caller, and what happens to connections |
 //! | `core/hearing` | what servers say, and whom it concerns |
+//! | `core/landing` | which frames' values are received where their callers want them |
 //! | `core/routing` | which node a request goes to, what goes out next, what is sent again |
 //! | `core/naming` | writes get their names; what happens when a session is refused, or is over |
 //! | `core/transfers`, `core/scans` | what of `direct` and of pages has to do with connections |
@@ -42,10 +43,10 @@ mod walk;
 
 pub use config::Config;
 pub use connection::disown;
-pub use core::Core;
+pub use core::{Core, Receiving};
 pub use direct::{Coding, Estimate, Estimates, Stats};
 pub use error::Error;
-pub use event::{Action, ConnId, Done, Event, RequestId};
+pub use event::{Action, ConnId, Done, Event, Landing, RequestId};
 pub use operation::{Body, Op, Operation, ScanOp};
 pub use rules::{Bug, Rules};
 pub use walk::{Step, Walk};

@@ -32,6 +32,8 @@ pub(crate) struct Request {
     pub place: Option<Place>,
     pub upload: Option<Upload>,
     pub reading: Option<Reading>,
+    /// For how many bytes its caller has room, in which they may be received.
+    pub room: u64,
     /// The name under which it is done once, if it has one.
     pub name: Option<WriteName>,
     /// Which way its value goes, if that is in chunks.
@@ -113,6 +115,7 @@ impl Request {
             place: None,
             upload,
             reading: None,
+            room: 0,
             name: None,
             way: Way::Node,
             committing: false,
@@ -296,20 +299,27 @@ impl Request {
         Some(queued)
     }
 
+    /// Whether bytes of a value may have been given to the caller: then there is a value or a failure, and no other answer.
+    pub(crate) fn has_begun_to_read(&self, rules: Rules) -> bool {
+        self.reading.is_some() && !rules.reads_on(false)
+    }
+
     /// A value was found; whether that goes with what has come of it before.
     pub(crate) fn found(&mut self, rules: Rules, meta: &Meta, start: u64, len: u64) -> Found {
-        match &self.reading {
-            Some(reading) => {
-                let is_same = rules.reads_on(reading.version == meta.version);
-                if is_same && reading.rest() == (Range { start, len }) { Found::Same } else { Found::Other }
-            }
-            None => {
-                let range = (start, start + len);
-                let (come, untaken, owed) = (0, 0, 0);
-                self.reading = Some(Reading { version: meta.version, range, come, untaken, owed });
-                Found::First
-            }
+        let found = self.finds(rules, meta, start, len);
+        if found == Found::First {
+            let range = (start, start + len);
+            let (come, untaken, owed) = (0, 0, 0);
+            self.reading = Some(Reading { version: meta.version, range, come, untaken, owed });
         }
+        found
+    }
+
+    /// The same of one that is about to be found.
+    pub(crate) fn finds(&self, rules: Rules, meta: &Meta, start: u64, len: u64) -> Found {
+        let Some(reading) = &self.reading else { return Found::First };
+        let is_same = rules.reads_on(reading.version == meta.version);
+        if is_same && reading.rest() == (Range { start, len }) { Found::Same } else { Found::Other }
     }
 }
 

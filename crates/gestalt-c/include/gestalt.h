@@ -210,7 +210,7 @@ int gestalt_bset(gestalt_client client, int mode, const void *key, size_t key_le
 
 /*
  * Reads a value, or a part of it, into the buffer, which belongs to the request until it is over; null and 0 = into a buffer of the
- * library's, which grows as bytes come. What is longer than your buffer comes to SHORT_BUFFER, of any other failure the buffer may have parts.
+ * library's, as long as what comes. What is longer than your buffer comes to SHORT_BUFFER, of any other failure the buffer may have parts.
  */
 int gestalt_iget(gestalt_client client, const void *key, size_t key_len, void *buffer, size_t buffer_len, const gestalt_call *call,
                  gestalt_request *request);

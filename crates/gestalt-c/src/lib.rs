@@ -25,6 +25,7 @@ mod codes;
 mod memory;
 mod queue;
 mod request;
+mod room;
 mod scan;
 mod sinks;
 pub mod structs;

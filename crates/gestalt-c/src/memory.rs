@@ -68,7 +68,7 @@ unsafe fn bytes_at<'a>(start: *const c_void, len: usize, what: &str) -> Result<&
     Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
 }
 
-fn check(start: *const c_void, len: usize, what: &str) -> Result<(), Failure> {
+pub(crate) fn check(start: *const c_void, len: usize, what: &str) -> Result<(), Failure> {
     if len > isize::MAX as usize {
         return Err(Failure::of(Status::Argument, format!("{what} of {len} bytes")));
     }
@@ -206,44 +206,4 @@ pub(crate) unsafe fn lend(value: *const c_void, len: usize, checked: bool) -> Re
 pub(crate) unsafe fn copy(value: *const c_void, len: usize) -> Result<Bytes, Failure> {
     // SAFETY: the caller's.
     Ok(Bytes::copy_from_slice(unsafe { bytes_at(value, len, "the value") }?))
-}
-
-/// A buffer of the caller's that is filled from its start.
-#[derive(Debug)]
-pub(crate) struct Room {
-    start: *mut u8,
-    len: usize,
-    filled: usize,
-}
-
-// SAFETY: only its sink writes to it, and the caller leaves it alone until the request is over.
-unsafe impl Send for Room {}
-
-impl Room {
-    /// # Safety
-    /// `start` is null or has `len` bytes, which are the request's until it is over.
-    pub(crate) unsafe fn at(start: *mut c_void, len: usize) -> Result<Self, Failure> {
-        check(start, len, "the buffer")?;
-        Ok(Self { start: start.cast(), len, filled: 0 })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(crate) fn start(&self) -> *const u8 {
-        self.start
-    }
-
-    pub(crate) fn filled(&self) -> usize {
-        self.filled
-    }
-
-    /// Writes what there is room for.
-    pub(crate) fn fill(&mut self, bytes: &[u8]) {
-        let len = bytes.len().min(self.len - self.filled);
-        // SAFETY: within the buffer; a message of the server's does not lie in a buffer of the caller's.
-        unsafe { self.start.add(self.filled).copy_from_nonoverlapping(bytes.as_ptr(), len) };
-        self.filled += len;
-    }
 }

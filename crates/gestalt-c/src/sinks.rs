@@ -4,12 +4,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use gestalt::raw::{Answer, Done, Error, Meta, Sink};
 
 use crate::codes::Status;
-use crate::memory::{Lent, Room};
+use crate::memory::Lent;
 use crate::request::{Ending, Found, Request, Where};
+use crate::room::Room;
+
+/// Longest value for which the library takes memory before it has come.
+const LONGEST_OWN: u64 = 1 << 30;
 
 /// Of whatever reads no value.
 pub(crate) struct Answering {
@@ -76,16 +80,16 @@ pub(crate) struct Filling {
 
 /// Where a value goes.
 pub(crate) enum Into {
-    /// A buffer of the library's, as long as what has come: a value in one piece is not copied.
+    /// Buffers of the library's, as long as what has come: a value in one piece is not copied.
     Library(Bytes, BytesMut),
-    /// The caller's.
-    Caller(Room),
+    /// The caller's buffer, or one of the library's that is as long as the value.
+    Room(Room),
 }
 
 impl Into {
     fn add(&mut self, bytes: Bytes) {
         match self {
-            Self::Caller(room) => room.fill(&bytes),
+            Self::Room(room) => room.fill(&bytes),
             Self::Library(first, rest) => {
                 if first.is_empty() && rest.is_empty() {
                     *first = bytes;
@@ -100,9 +104,26 @@ impl Into {
         }
     }
 
-    fn place(self) -> Where {
+    /// A room for a value that is so long.
+    fn room(&mut self, len: u64) -> Option<&mut Room> {
+        if let Self::Library(first, rest) = self {
+            let own = usize::try_from(len)
+                .ok()
+                .filter(|_| len <= LONGEST_OWN && first.is_empty() && rest.is_empty());
+            *self = Self::Room(Room::own(own?)?);
+        }
         match self {
-            Self::Caller(room) => Where::Caller(room.start() as usize, room.filled()),
+            Self::Room(room) => (len <= room.len() as u64).then_some(room),
+            Self::Library(..) => None,
+        }
+    }
+
+    fn finish(self) -> Where {
+        match self {
+            Self::Room(room) => match room.finish() {
+                Ok((start, len)) => Where::Caller(start, len),
+                Err(own) => Where::Here(own),
+            },
             Self::Library(first, rest) => Where::Here(if rest.is_empty() { first } else { rest.freeze() }),
         }
     }
@@ -112,11 +133,34 @@ impl Sink for Filling {
     fn head(&mut self, meta: &Meta, len: u64) -> bool {
         self.meta = Some(*meta);
         match &self.into {
-            Into::Caller(room) if len > room.len() as u64 => {
+            // It was for another value.
+            Into::Room(room) if len > room.len() as u64 && room.is_own() => {
+                self.into = Into::Library(Bytes::new(), BytesMut::new());
+                true
+            }
+            Into::Room(room) if len > room.len() as u64 => {
                 self.needed = len;
                 false
             }
-            Into::Caller(_) | Into::Library(..) => true,
+            Into::Room(_) | Into::Library(..) => true,
+        }
+    }
+
+    fn room(&self) -> u64 {
+        match &self.into {
+            Into::Room(room) => room.len() as u64,
+            Into::Library(..) => LONGEST_OWN,
+        }
+    }
+
+    fn place(&mut self, all: u64, at: u64, len: usize) -> Option<&mut dyn BufMut> {
+        self.into.room(all)?.gap(at, len).map(|gap| gap as &mut dyn BufMut)
+    }
+
+    fn view(&self, at: u64, len: usize) -> Bytes {
+        match &self.into {
+            Into::Room(room) => room.view(at, len),
+            Into::Library(..) => Bytes::new(),
         }
     }
 
@@ -143,7 +187,7 @@ impl Sink for Filling {
             ending.meta = meta;
         }
         if status == Status::Ok {
-            ending.value = into.place();
+            ending.value = into.finish();
         }
         request.end(ending);
     }

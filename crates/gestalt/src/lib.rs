@@ -52,6 +52,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod client;
+mod inbox;
 mod options;
 mod reader;
 mod scan;

@@ -1,34 +1,35 @@
 //! The core at work: sockets, a timer, and who waits for what.
 //!
-//! There is one lock around the core and those who wait; it is held while a request is put into frames, or frames are read, and never over an
-//! await. Each connection is a task, in which reading and writing go on beside each other: a server that sends is read also while it takes
+//! There is one lock around the core and those who wait; it is held while a request is put into frames, frames are heard, or a value is received
+//! where its caller wants it (`inbox`), and never over an await. Each connection is a task, in which reading and writing go on beside each other: a server that sends is read also while it takes
 //! nothing.
 //!
 //! Values that are sent lie where the caller has them. When a request has ended and what is left of its value has not been sent, that is copied,
 //! before the caller hears of the end: so writing to a socket, which never blocks, goes on under a lock of the connection.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
 use client_core::{
     Action, Config, ConnId, Core, Done, Error, Estimates, Event, Operation, RequestId, Stats, disown,
 };
 use native::Meta;
-use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use types::{NodeId, Time};
 
-/// Bytes that one read asks for.
-const READ_BYTES: usize = 64 * 1024;
+use crate::inbox::{Inbox, Sinks};
+
 /// Buffers of one write.
 const WRITE_BUFFERS: usize = 64;
 
@@ -39,9 +40,25 @@ pub trait Sink: Send {
         true
     }
 
-    /// Bytes of it; how many of them are taken at once. Of the others the core hears later.
+    /// The next bytes of it, some of which may lie in its place; how many of them are taken at once. Of the others the core hears later.
     fn data(&mut self, bytes: Bytes) -> usize {
         bytes.len()
+    }
+
+    /// For how many bytes of a value it has a place, in which they may be received; 0 = it has none.
+    fn room(&self) -> u64 {
+        0
+    }
+
+    /// That place, for `len` bytes from `at` on of the `all` that are read. None = it has none for them. They may come more than once, in any
+    /// order; [`Self::data`] says in the end which of them are the value.
+    fn place(&mut self, _all: u64, _at: u64, _len: usize) -> Option<&mut dyn BufMut> {
+        None
+    }
+
+    /// What lies there, all of which has been received.
+    fn view(&self, _at: u64, _len: usize) -> Bytes {
+        Bytes::new()
     }
 
     /// More bytes of a value that is fed may be given.
@@ -73,7 +90,7 @@ struct Shared {
 
 struct State {
     core: Core,
-    sinks: BTreeMap<RequestId, Box<dyn Sink>>,
+    sinks: Sinks,
     connections: BTreeMap<ConnId, Arc<Wake>>,
 }
 
@@ -118,6 +135,7 @@ impl Shell {
     pub fn submit(&self, operation: Operation, sink: Box<dyn Sink>) -> Result<RequestId, Error> {
         let (now, mut state) = self.shared.enter();
         let id = self.shared.tell_core(&mut state.core, now, |core| core.submit(now, operation))?;
+        state.core.receiving().has_room(id, sink.room());
         state.sinks.insert(id, sink);
         self.shared.dispatch(now, state);
         Ok(id)
@@ -216,6 +234,33 @@ impl Shared {
         result
     }
 
+    /// Reads once, and tells the core of what has come: how many bytes; 0 = no more come.
+    fn poll_receive(
+        self: &Arc<Self>,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        reader: &mut OwnedReadHalf,
+        inbox: &mut Inbox,
+    ) -> Poll<std::io::Result<usize>> {
+        let (now, mut state) = self.enter();
+        let came = if inbox.lands() {
+            let State { core, sinks, .. } = &mut *state;
+            ready!(inbox.poll_land(cx, reader, core, sinks))?
+        } else {
+            let awaits_values = state.core.receiving().awaits_values(conn);
+            drop(state);
+            let came = ready!(inbox.poll_fill(cx, reader, awaits_values))?;
+            state = self.enter().1;
+            came
+        };
+        let State { core, sinks, .. } = &mut *state;
+        self.tell_core(core, now, |core| {
+            if inbox.lands() { inbox.hear_landed(now, core, sinks) } else { inbox.hear(now, core, sinks) }
+        });
+        self.dispatch(now, state);
+        Poll::Ready(Ok(came))
+    }
+
     /// Tells everybody what has come of what the core was told, and does what it wants done.
     fn dispatch(self: &Arc<Self>, now: Time, mut state: MutexGuard<'_, State>) {
         let State { core, sinks, connections } = &mut *state;
@@ -256,12 +301,7 @@ impl Shared {
     }
 }
 
-fn tell(
-    core: &mut Core,
-    sinks: &mut BTreeMap<RequestId, Box<dyn Sink>>,
-    connections: &BTreeMap<ConnId, Arc<Wake>>,
-    event: Event,
-) {
+fn tell(core: &mut Core, sinks: &mut Sinks, connections: &BTreeMap<ConnId, Arc<Wake>>, event: Event) {
     match event {
         Event::Head(id, meta, len) => {
             let wanted = sinks.get_mut(&id).is_some_and(|sink| sink.head(&meta, len));
@@ -341,15 +381,13 @@ async fn run(shared: Weak<Shared>, conn: ConnId, address: SocketAddr, wake: Arc<
 }
 
 async fn read(shared: &Weak<Shared>, conn: ConnId, mut reader: OwnedReadHalf) -> std::io::Result<()> {
-    let mut input = BytesMut::with_capacity(READ_BYTES);
-    loop {
-        input.reserve(READ_BYTES / 2);
-        if reader.read_buf(&mut input).await? == 0 {
-            return Ok(());
-        }
-        let Some(shared) = shared.upgrade() else { return Ok(()) };
-        shared.with(|core, now| core.received(now, conn, &mut input));
-    }
+    let mut inbox = Inbox::of(conn);
+    let mut poll = |cx: &mut Context<'_>| match shared.upgrade() {
+        Some(shared) => shared.poll_receive(cx, conn, &mut reader, &mut inbox),
+        None => Poll::Ready(Ok(0)),
+    };
+    while poll_fn(&mut poll).await? > 0 {}
+    Ok(())
 }
 
 async fn write(

@@ -10,6 +10,9 @@ use crate::scan;
 
 /// Most spans of one answer.
 pub const MAX_SPANS: usize = 512;
+/// Bytes of the body of an answer with a value in it that come before the value.
+pub const VALUE_HEAD_BYTES: usize = 1 + META_BYTES + 16;
+const META_BYTES: usize = 24;
 /// Most nodes that one span lies on.
 const MAX_SPAN_NODES: usize = 64;
 /// Stands for "for ever", and for "no node".
@@ -352,12 +355,36 @@ impl Value {
         });
     }
 
-    fn take(in_pieces: bool, fields: &mut Fields) -> Result<Self, Malformed> {
+    /// What an answer says of the value in it whose frame has this header, and whose body begins so: its bytes need not have come. None
+    /// if it is another answer, or too little of it is here.
+    ///
+    /// # Errors
+    /// There can be no such answer.
+    pub fn announced(header: &Header, body: &[u8]) -> Result<Option<Self>, Malformed> {
+        let is_one = header.kind == Kind::Answer && body.first() == Some(&(Code::Value as u8));
+        let Some(head) = body.get(..VALUE_HEAD_BYTES).filter(|_| is_one && header.flags == 0) else {
+            return Ok(None);
+        };
+        let value = Self::take_head(&mut Fields::of(Bytes::copy_from_slice(&head[1..])))?;
+        let is_all = value.len == u64::from(header.len).saturating_sub(VALUE_HEAD_BYTES as u64);
+        if is_all && value.len <= MAX_PIECE_BYTES as u64 {
+            Ok(Some(value))
+        } else {
+            Err(Malformed::Field("the length of the value"))
+        }
+    }
+
+    fn take_head(fields: &mut Fields) -> Result<Self, Malformed> {
         let meta = Meta::take(fields)?;
         let (start, len) = (fields.u64()?, fields.u64()?);
         if start.checked_add(len).is_none_or(|end| end > meta.value_len) {
             return Err(Malformed::Field("the range"));
         }
+        Ok(Self { meta, start, len, bytes: None })
+    }
+
+    fn take(in_pieces: bool, fields: &mut Fields) -> Result<Self, Malformed> {
+        let Self { meta, start, len, .. } = Self::take_head(fields)?;
         let bytes = match usize::try_from(len) {
             _ if in_pieces && len > 0 => None,
             Ok(here) if !in_pieces && here <= MAX_PIECE_BYTES => Some(fields.bytes(here)?),

@@ -18,7 +18,9 @@ mod outcome;
 mod request;
 mod scan;
 
-pub use answer::{About, Answer, Code, Layout, Located, MAX_SPANS, Meta, Places, Span, Value};
+pub use answer::{
+    About, Answer, Code, Layout, Located, MAX_SPANS, Meta, Places, Span, VALUE_HEAD_BYTES, Value,
+};
 pub use chunks::{
     BeginAsk, BegunChunks, Cells, Chunked, CommitAsk, FetchAsk, FoundChunks, GroupHolders, MAX_FETCH_BYTES,
     MAX_PUTS, MAX_ROWS, PutAsk, RoleHolders, UnpinAsk, Written,

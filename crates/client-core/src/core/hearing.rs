@@ -41,7 +41,7 @@ impl Core {
                 }
             }
             FromServer::Answer(wire, answer) => self.hear_answer(now, conn, wire, *answer),
-            FromServer::Piece(piece) => self.hear_piece(now, conn, piece.id, piece.bytes),
+            FromServer::Piece(piece) => self.hear_piece(now, conn, piece.id, Some(piece.bytes)),
             FromServer::Window(window) => {
                 let Some(id) = self.in_flight(conn, window.id) else { return };
                 if let Some(upload) = self.requests.get_mut(id).and_then(|request| request.upload.as_mut()) {
@@ -114,7 +114,7 @@ impl Core {
         }
     }
 
-    fn hear_answer(&mut self, now: Time, conn: ConnId, wire: u64, answer: Answer) {
+    pub(super) fn hear_answer(&mut self, now: Time, conn: ConnId, wire: u64, answer: Answer) {
         let id = if answer.goes_on() { self.in_flight(conn, wire) } else { self.end(conn, wire) };
         if let Some(id) = id {
             match answer {
@@ -128,17 +128,13 @@ impl Core {
                 Answer::Keys(page) => self.keys_come(id, page),
                 Answer::Just(code) if code as u8 >= Code::NotANumber as u8 => self.failed(now, id, code),
                 // The key has nothing any more: what has come is the beginning of a value without its end.
-                _ if self.has_begun_to_read(id) => self.finish(id, Err(Error::Changed)),
+                _ if self.requests.get(id).is_some_and(|it| it.has_begun_to_read(self.config.rules)) => {
+                    self.finish(id, Err(Error::Changed));
+                }
                 answer => self.finish(id, Ok(Done::Answer(answer))),
             }
         }
         self.pump(now, conn);
-    }
-
-    /// Whether bytes of a value may have been given to the caller: then there is a value or a failure, and no other answer.
-    fn has_begun_to_read(&self, id: RequestId) -> bool {
-        let rules = self.config.rules;
-        self.requests.get(id).is_some_and(|request| request.reading.is_some() && !rules.reads_on(false))
     }
 
     fn found(&mut self, conn: ConnId, id: RequestId, value: Value) {
@@ -154,12 +150,14 @@ impl Core {
         }
     }
 
-    fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Bytes) {
+    /// A piece has come; none if its bytes were thrown away, which were wanted no more.
+    pub(super) fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Option<Bytes>) {
         let Some(id) = self.in_flight(conn, wire) else { return };
         let is_one = if id.is_part() {
             self.direct.hear_piece(self.means(now), id, bytes)
         } else {
-            self.bring(conn, id, bytes)
+            // A value that comes in order is wanted as long as its request waits.
+            bytes.is_some_and(|bytes| self.bring(conn, id, bytes))
         };
         self.carry_out(now);
         if !is_one {
@@ -220,7 +218,7 @@ impl Core {
     }
 
     /// The request that goes by this number at a connection, if it still does.
-    fn in_flight(&self, conn: ConnId, wire: u64) -> Option<RequestId> {
+    pub(super) fn in_flight(&self, conn: ConnId, wire: u64) -> Option<RequestId> {
         let id = *self.links.get(conn)?.in_flight.get(&wire)?;
         let place = if id.is_part() { self.direct.place(id) } else { self.requests.get(id)?.place }?;
         (place.conn == conn && place.sent.is_some_and(|(number, _)| number == wire)).then_some(id)
@@ -231,6 +229,7 @@ impl Core {
         let id = self.in_flight(conn, wire);
         if let Some(connection) = self.links.get_mut(conn) {
             connection.in_flight.remove(&wire);
+            connection.landing.remove(&wire);
         }
         id
     }

@@ -44,11 +44,11 @@ impl Core {
     /// A value lies in chunks, which are to be read here.
     pub(super) fn chunks_found(&mut self, now: Time, id: RequestId, found: FoundChunks) {
         let Some((key, deadline)) = self.key_of(id) else { return };
-        if let Some(request) = self.requests.get_mut(id) {
-            request.place = None;
-        }
+        let Some(request) = self.requests.get_mut(id) else { return };
+        request.place = None;
+        let room = request.room;
         let means = Means { deadline, ..self.means(now) };
-        self.direct.read(means, id, key, found);
+        self.direct.read(means, id, key, found, room);
         self.carry_out(now);
     }
 

@@ -27,12 +27,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::Code;
-use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, Meta, UnpinAsk, Written};
+use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, HEADER_BYTES, Meta, UnpinAsk, Written};
 use types::op::{Key, StoreMode};
 use types::{Hedging, NodeId, Profile, Time};
 
 use crate::connection::Connection;
-use crate::event::{ConnId, RequestId};
+use crate::event::{ConnId, Landing, RequestId};
 use crate::operation::{Body, Op};
 use crate::request::{Place, Upload, Way};
 use crate::rules::Rules;
@@ -74,6 +74,8 @@ pub struct Stats {
     pub hedged_cells: u64,
     /// Bytes of values that were coded here.
     pub coded_bytes: u64,
+    /// Bytes of values that were received where their callers wanted them, and not copied there.
+    pub landed_bytes: u64,
     /// How often the way was changed by which values go that may go either way.
     pub turns: u64,
 }
@@ -271,10 +273,10 @@ impl Direct {
         Stats { hedged_cells: self.hedging.cells(), turns, ..self.stats }
     }
 
-    /// A value in chunks was found, and its request is to read them.
-    pub(crate) fn read(&mut self, means: Means, id: RequestId, key: Key, found: FoundChunks) {
+    /// A value in chunks was found, and its request is to read them, whose caller has room for so many bytes.
+    pub(crate) fn read(&mut self, means: Means, id: RequestId, key: Key, found: FoundChunks, room: u64) {
         let code = self.code(found.chunks.code);
-        let kind = Kind::Read(Read::new(found, code));
+        let kind = Kind::Read(Read::new(found, code, room));
         self.transfers.insert(id, Transfer { key, deadline: means.deadline, kind, rings: None });
         self.go_on(means, id);
     }
@@ -528,9 +530,27 @@ impl Direct {
         let Some(part) = self.parts.get_mut(&id) else { return };
         let sent = connection.ask(id, &part.request);
         part.place = Some(Place { conn, sent: Some(sent) });
+        let kind = self.transfers.get(&part.parent).map(|transfer| &transfer.kind);
+        if matches!((kind, &part.what), (Some(Kind::Read(read)), What::Fetch { .. }) if read.lands()) {
+            connection.landing.insert(sent.0);
+        }
         if part.upload.is_some() {
             connection.uploading.push_back(id);
         }
+    }
+
+    /// Where the next cell of a part goes, in a frame of so many bytes.
+    pub(crate) fn landing(&self, id: RequestId, len: u32) -> Option<Landing> {
+        let part = self.parts.get(&id)?;
+        let What::Fetch { batch, role, cells: Some((cells, come)) } = &part.what else { return None };
+        let Kind::Read(read) = &self.transfers.get(&part.parent)?.kind else { return None };
+        let (at, all) = read.place_of(*batch, *role, *come).filter(|_| len == cells.cell_len)?;
+        Some(Landing { id: part.parent, all, at, len: len as usize, head: HEADER_BYTES })
+    }
+
+    /// Bytes have been received where they were wanted.
+    pub(crate) fn note_landed(&mut self, bytes: u64) {
+        self.stats.landed_bytes += bytes;
     }
 
     pub(crate) fn place(&self, id: RequestId) -> Option<Place> {
@@ -579,16 +599,17 @@ impl Direct {
         self.fails(means, id);
     }
 
-    /// A piece has come; whether it can be one.
-    pub(crate) fn hear_piece(&mut self, means: Means, id: RequestId, bytes: Bytes) -> bool {
+    /// A piece has come, or one whose bytes nobody wanted any more; whether it can be one.
+    pub(crate) fn hear_piece(&mut self, means: Means, id: RequestId, bytes: Option<Bytes>) -> bool {
         let Some(part) = self.parts.get_mut(&id) else { return true };
         let What::Fetch { batch, role, cells: Some((cells, come)) } = &mut part.what else { return false };
         let Some(checksum) = cells.checksums.get(*come as usize).copied() else { return false };
-        if bytes.len() != cells.cell_len as usize {
+        if bytes.as_ref().is_some_and(|bytes| bytes.len() != cells.cell_len as usize) {
             return false;
         }
         let (row, batch, role) = (*come, *batch, *role);
         *come += 1;
+        let Some(bytes) = bytes else { return true };
         if means.rules.checks_cells() && types::checksum(&bytes) != checksum {
             self.fails(means, id);
             return true;

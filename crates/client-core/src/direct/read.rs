@@ -25,6 +25,8 @@ const PROGRESS: u64 = 3;
 pub(super) struct Read {
     found: FoundChunks,
     code: Option<Arc<Code>>,
+    /// For how many bytes the caller has room, in which cells may be received.
+    room: u64,
     /// Bytes that are still to be given out: from, up to.
     start: u64,
     end: u64,
@@ -93,7 +95,7 @@ pub(super) struct Wanted {
 }
 
 impl Read {
-    pub(super) fn new(found: FoundChunks, code: Option<Arc<Code>>) -> Self {
+    pub(super) fn new(found: FoundChunks, code: Option<Arc<Code>>, room: u64) -> Self {
         let (start, len) = found.part;
         let geometry = found.chunks.geometry;
         let next = u32::try_from(start / geometry.stripe_len()).ok().and_then(|index| geometry.stripe(index));
@@ -101,6 +103,7 @@ impl Read {
         Self {
             found,
             code,
+            room,
             start,
             end: start + len,
             next,
@@ -131,6 +134,26 @@ impl Read {
         if let Some(place) = place.filter(|_| bytes.len() == batch.stripe.cell_len as usize) {
             *place = Some(bytes);
         }
+    }
+
+    /// Whether cells may be received where the caller has room for the value.
+    pub(super) fn lands(&self) -> bool {
+        self.found.part.1 <= self.room
+    }
+
+    /// With which of the bytes that are read a cell begins, and how many these are, as long as all of the cell is wanted: its row has not been
+    /// given out, and nothing of it lies beyond their ends.
+    pub(super) fn place_of(&self, batch: u64, role: u8, row: u32) -> Option<(u64, u64)> {
+        let (start, len) = self.found.part;
+        let batch = self.batches.iter().find(|one| one.number == batch).filter(|_| self.lands())?;
+        let stripe = batch.stripe;
+        batch.cells.get(row.checked_sub(batch.given)? as usize).filter(|_| role < stripe.k)?;
+        let row = batch.first - batch.given + row;
+        let filled = |role| u64::from(stripe.filled(CellAt { row, role }));
+        let from = stripe.start + u64::from(row) * stripe.row_len() + (0..role).map(filled).sum::<u64>();
+        let is_wanted =
+            filled(role) == u64::from(stripe.cell_len) && from >= start && from + filled(role) <= start + len;
+        is_wanted.then(|| (from - start, len))
     }
 
     /// No more comes of a role.

@@ -14,10 +14,10 @@ use types::{
 use crate::world::World;
 
 /// A value of one row in cells of 50,048 bytes; the last 96 are not its.
-const LEN: usize = 100_000;
-const CELL: usize = 50_048;
+pub const LEN: usize = 100_000;
+pub const CELL: usize = 50_048;
 
-fn value() -> Bytes {
+pub fn value() -> Bytes {
     (0..LEN).map(|at| (at % 251) as u8).collect::<Vec<u8>>().into()
 }
 
@@ -28,8 +28,12 @@ pub fn object() -> ObjectId {
 
 /// Two data roles at nodes 0 and 1, their sum at node 0.
 pub fn chunked() -> Chunked {
+    chunked_at([0, 1, 0])
+}
+
+pub fn chunked_at(nodes: [u16; 3]) -> Chunked {
     let role = |node| RoleHolders { whole: Some(NodeId(node)), filling: None };
-    let roles = vec![role(0), role(1), role(0)];
+    let roles = nodes.map(role).to_vec();
     Chunked {
         object: object(),
         geometry: Geometry { len: LEN as u64, chunk_len: 65_536, k: 2, layout: types::ObjectLayout::Spread },
@@ -40,7 +44,7 @@ pub fn chunked() -> Chunked {
     }
 }
 
-fn cell(role: usize) -> Vec<u8> {
+pub fn cell(role: usize) -> Vec<u8> {
     let of = |role: usize| {
         let mut cell = value()[role * CELL..LEN.min((role + 1) * CELL)].to_vec();
         cell.resize(CELL, 0);
@@ -55,11 +59,22 @@ fn cell(role: usize) -> Vec<u8> {
 
 /// A read that has been told where the chunks are, and what it asks then, by roles.
 fn reads(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, FetchAsk)>) {
+    reads_at(world, 0, [0, 1, 0])
+}
+
+/// The same with room for so many bytes, and roles at these nodes.
+pub fn reads_at(
+    world: &mut World,
+    room: usize,
+    nodes: [u16; 3],
+) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, FetchAsk)>) {
     let id = world.get("k");
+    world.core.receiving().has_room(id, room as u64);
     let (conn, wire, ask) = world.one();
     assert!(matches!(ask, Ask::Get(get) if get.direct));
     let meta = Meta { version: 5, flags: 0, ttl: None, value_len: LEN as u64 };
-    let found = FoundChunks { meta, part: (0, LEN as u64), pin: Some(9), pin_ms: 30_000, chunks: chunked() };
+    let chunks = chunked_at(nodes);
+    let found = FoundChunks { meta, part: (0, LEN as u64), pin: Some(9), pin_ms: 30_000, chunks };
     world.answer(conn, wire, Answer::Chunks(Box::new(found)));
     let fetches = world.asked().into_iter().map(|(conn, wire, request)| match request.ask {
         Ask::Fetch(fetch) => (conn, wire, *fetch),
@@ -82,7 +97,7 @@ fn sends(
     world.say(conn, FromServer::End(wire, Code::Whole));
 }
 
-fn role_of(fetch: &(client_core::ConnId, u64, FetchAsk)) -> usize {
+pub fn role_of(fetch: &(client_core::ConnId, u64, FetchAsk)) -> usize {
     usize::from(fetch.2.member.role.0)
 }
 

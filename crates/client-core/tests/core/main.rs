@@ -7,6 +7,7 @@ mod choosing;
 mod chunks;
 mod fed;
 mod flow;
+mod landing;
 mod retries;
 mod sessions;
 mod world;

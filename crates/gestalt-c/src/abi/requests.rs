@@ -9,8 +9,9 @@ use gestalt::raw::{Body, Direction, Op, Operation, Range, Sink, StoreMode};
 use crate::abi::waiting::finish;
 use crate::abi::{done, guard};
 use crate::codes::{Failure, Status};
-use crate::memory::{Lent, Room, copy, key as key_at, lend, list, put, sized};
+use crate::memory::{Lent, copy, key as key_at, lend, list, put, sized};
 use crate::request::Request;
+use crate::room::Room;
 use crate::sinks::{Answering, Filling, Into};
 use crate::structs::{Call, Outcome, Part};
 use crate::table::table;
@@ -231,7 +232,7 @@ unsafe fn wanted(part: &Part) -> Result<(Bytes, Into), Failure> {
     let into = if part.buffer.is_null() && part.buffer_len == 0 {
         Into::Library(Bytes::new(), BytesMut::new())
     } else {
-        Into::Caller(unsafe { Room::at(part.buffer, part.buffer_len) }?)
+        Into::Room(unsafe { Room::at(part.buffer, part.buffer_len) }?)
     };
     Ok((key, into))
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::abi::{done, guard, until};
 use crate::codes::{Failure, Status};
-use crate::memory::{MAX_KEY_BYTES, Room, prefix as prefix_at, put};
+use crate::memory::{MAX_KEY_BYTES, prefix as prefix_at, put};
+use crate::room::Room;
 use crate::scan::Scan;
 use crate::table::table;
 

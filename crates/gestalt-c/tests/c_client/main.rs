@@ -7,5 +7,6 @@
 #[path = "../../../server/tests/loop/harness.rs"]
 mod harness;
 mod header;
+mod landing;
 mod programs;
 mod steps;

@@ -2,8 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use native::{
-    Decoder, Frame, FromClient, FromServer, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, Malformed,
-    MapAssembly,
+    Answer, Decoder, Frame, FromClient, FromServer, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, Malformed,
+    MapAssembly, Value,
 };
 use proptest::prelude::*;
 
@@ -34,7 +34,17 @@ fn look(frame: Frame) {
         let again = Decoder::next(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
         assert_eq!(FromClient::take(again), Ok(message));
     }
+    let value = Value::announced(&frame.header, &frame.body);
     if let Ok(message) = FromServer::take(frame) {
+        // Whoever looks at the head of an answer alone sees the same value in it.
+        let in_frame = match &message {
+            FromServer::Answer(_, answer) => match &**answer {
+                Answer::Value(value) if value.bytes.is_some() => Some(Value { bytes: None, ..value.clone() }),
+                _ => None,
+            },
+            _ => None,
+        };
+        assert_eq!(value, Ok(in_frame));
         if let FromServer::Map(part, more) = &message {
             let _ = MapAssembly::default().add(part, *more);
         }
