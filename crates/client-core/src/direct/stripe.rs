@@ -37,19 +37,19 @@ impl Coded {
         self.row == self.stripe.rows
     }
 
-    /// How many bytes of the value are in the next row.
-    pub(super) fn row_len(&self) -> usize {
-        (0..self.stripe.k).map(|role| self.filled(role)).sum()
+    /// How many bytes of the value are in each cell of the next row.
+    pub(super) fn row(&self) -> Vec<usize> {
+        (0..self.stripe.k).map(|role| self.filled(role)).collect()
     }
 
     fn filled(&self, role: u8) -> usize {
         self.stripe.filled(CellAt { row: self.row, role }) as usize
     }
 
-    /// Codes the next row, of which these are the bytes.
-    pub(super) fn add_row(&mut self, code: &Code, bytes: &Bytes) {
+    /// Codes the next row, of whose cells these are the bytes.
+    pub(super) fn add_row(&mut self, code: &Code, row: Vec<Bytes>) {
         let cell_len = self.stripe.cell_len as usize;
-        let data: Vec<Bytes> = (0..self.stripe.k).map(|role| self.data_cell(role, bytes)).collect();
+        let data: Vec<Bytes> = row.into_iter().map(|bytes| padded(bytes, cell_len)).collect();
         let parities = parities(code, &data, cell_len);
         for (role, cell) in data.into_iter().chain(parities).enumerate() {
             let of_cell = checksum(&cell);
@@ -62,20 +62,16 @@ impl Coded {
         }
         self.row += 1;
     }
+}
 
-    /// A cell of the value, without a copy but for the last ones, behind which all is zero.
-    fn data_cell(&self, role: u8, row: &Bytes) -> Bytes {
-        let (cell_len, filled) = (self.stripe.cell_len as usize, self.filled(role));
-        let at = usize::from(role) * cell_len;
-        if filled == cell_len {
-            return row.slice(at..at + filled);
-        }
-        let mut cell = BytesMut::zeroed(cell_len);
-        if filled > 0 {
-            cell[..filled].copy_from_slice(&row[at..at + filled]);
-        }
-        cell.freeze()
+/// A cell of the value, without a copy but for the last ones, behind which all is zero.
+fn padded(bytes: Bytes, cell_len: usize) -> Bytes {
+    if bytes.len() == cell_len {
+        return bytes;
     }
+    let mut cell = BytesMut::zeroed(cell_len);
+    cell[..bytes.len()].copy_from_slice(&bytes);
+    cell.freeze()
 }
 
 impl Chunk {
@@ -124,8 +120,8 @@ mod tests {
         let mut coded = Coded::begin(code, stripe);
         let mut rest = value.slice(stripe.start as usize..);
         while !coded.is_whole() {
-            let row = rest.split_to(coded.row_len());
-            coded.add_row(code, &row);
+            let row = coded.row().into_iter().map(|len| rest.split_to(len)).collect();
+            coded.add_row(code, row);
         }
         coded
     }
@@ -160,6 +156,21 @@ mod tests {
             left[..3].fill(None);
             assert_eq!(mend(&code, &mut left), None, "more than the code makes up for");
         }
+    }
+
+    #[test]
+    fn data_cells_are_the_values_own_bytes_but_for_the_last_ones() {
+        let code = Code::rs(3, 2).unwrap();
+        let bytes = value(1 << 20);
+        let (len, layout) = (bytes.len() as u64, types::ObjectLayout::Spread);
+        let geometry = Geometry { len, chunk_len: 1 << 20, k: 3, layout };
+        let stripe = geometry.stripe(0).unwrap();
+        let coded = coded(&code, stripe, &bytes);
+        let is_own = |cell: &&Bytes| bytes.as_ptr_range().contains(&cell.as_ptr());
+        let own: Vec<usize> =
+            coded.roles.iter().map(|role| role.cells.iter().filter(is_own).count()).collect();
+        let rows = stripe.rows as usize;
+        assert_eq!(own, [rows, rows, rows - 1, 0, 0]);
     }
 
     #[test]

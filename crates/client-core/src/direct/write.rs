@@ -77,32 +77,35 @@ pub(super) struct Placing {
 }
 
 impl Source {
-    /// The next `len` bytes, if they are there: without a copy where they lie in one piece.
-    fn take(&mut self, len: usize) -> Option<Bytes> {
-        match self {
-            Self::Here(rest) => (rest.len() >= len).then(|| rest.split_to(len)),
-            Self::Fed(queue, queued) => {
-                *queued = queued.checked_sub(len)?;
-                let front = queue.front_mut()?;
-                if front.len() > len {
-                    return Some(front.split_to(len));
-                }
-                let mut row = BytesMut::new();
-                while row.len() < len
-                    && let Some(front) = queue.front_mut()
-                {
-                    if row.is_empty() && front.len() == len {
-                        return queue.pop_front();
-                    }
-                    row.reserve(len - row.len());
-                    row.extend_from_slice(&front.split_to(front.len().min(len - row.len())));
-                    if front.is_empty() {
-                        queue.pop_front();
-                    }
-                }
-                Some(row.freeze())
-            }
+    /// The next row, by its cells, which are so long, if all of it is there.
+    fn take_row(&mut self, cells: &[usize]) -> Option<Vec<Bytes>> {
+        let here = match self {
+            Self::Here(rest) => rest.len(),
+            Self::Fed(_, queued) => *queued,
+        };
+        (here >= cells.iter().sum()).then(|| cells.iter().map(|len| self.take(*len)).collect())
+    }
+
+    /// The next `len` bytes, which are there: without a copy where they lie in one piece.
+    fn take(&mut self, len: usize) -> Bytes {
+        let (queue, queued) = match self {
+            Self::Here(rest) => return rest.split_to(len),
+            Self::Fed(queue, queued) => (queue, queued),
+        };
+        *queued -= len;
+        if let Some(front) = queue.front_mut().filter(|front| front.len() >= len) {
+            let bytes = front.split_to(len);
+            queue.pop_front_if(|front| front.is_empty());
+            return bytes;
         }
+        let mut bytes = BytesMut::with_capacity(len);
+        while bytes.len() < len
+            && let Some(front) = queue.front_mut()
+        {
+            bytes.extend_from_slice(&front.split_to(front.len().min(len - bytes.len())));
+            queue.pop_front_if(|front| front.is_empty());
+        }
+        bytes.freeze()
     }
 }
 
@@ -208,10 +211,10 @@ impl Write {
             }
             let Some(coding) = &mut self.coding else { return Some(puts) };
             while !coding.is_whole()
-                && let Some(row) = self.source.take(coding.row_len())
+                && let Some(row) = self.source.take_row(&coding.row())
             {
-                coding.add_row(&code, &row);
-                self.coded_bytes += row.len() as u64;
+                self.coded_bytes += row.iter().map(|cell| cell.len() as u64).sum::<u64>();
+                coding.add_row(&code, row);
             }
             let Some(coded) = self.coding.take_if(|coding| coding.is_whole()) else {
                 // A value that is here has all its bytes, or another length than was said.
@@ -264,19 +267,41 @@ mod tests {
 
     #[test]
     fn rows_are_taken_whatever_pieces_they_came_in() {
-        let all: Vec<u8> = (0..100).collect();
+        let mut all: Vec<u8> = (0..100).collect();
+        let fed = all.clone();
         let mut source = Source::Fed(VecDeque::new(), 0);
         let feed = |source: &mut Source, range: std::ops::Range<usize>| {
             let Source::Fed(queue, queued) = source else { return };
             *queued += range.len();
-            queue.push_back(Bytes::copy_from_slice(&all[range]));
+            queue.push_back(Bytes::copy_from_slice(&fed[range]));
         };
         feed(&mut source, 0..10);
-        assert_eq!(source.take(11), None, "it waits");
+        assert_eq!(source.take_row(&[10, 1]), None, "it waits");
         feed(&mut source, 10..15);
         feed(&mut source, 15..60);
         feed(&mut source, 60..100);
-        let taken: Vec<u8> = [11, 4, 45, 30, 10].iter().flat_map(|len| source.take(*len).unwrap()).collect();
-        assert_eq!((taken, source.take(1)), (all, None));
+        let rows: [&[usize]; 4] = [&[11, 4], &[20, 30], &[25, 0, 10], &[]];
+        for row in rows {
+            let taken = source.take_row(row).unwrap();
+            assert!(taken.iter().map(Bytes::len).eq(row.iter().copied()));
+            let taken: Vec<u8> = taken.iter().flatten().copied().collect();
+            assert_eq!(taken, all[..taken.len()]);
+            all.drain(..taken.len());
+        }
+        assert_eq!((all.len(), source.take_row(&[1])), (0, None));
+    }
+
+    /// Of rows of three cells that are fed in pieces of four only those were copied that lie in two of these, which is none.
+    #[test]
+    fn cells_are_the_bytes_that_were_fed_where_pieces_are_as_long_as_some_cells() {
+        let pieces: Vec<Bytes> = (0..6).map(|piece| Bytes::from(vec![piece; 256])).collect();
+        let mut source = Source::Fed(pieces.iter().cloned().collect(), 6 * 256);
+        for row in 0..8 {
+            let cells = source.take_row(&[64; 3]).unwrap();
+            for (role, cell) in cells.iter().enumerate() {
+                let at = (row * 3 + role) * 64;
+                assert_eq!(cell.as_ptr(), pieces[at / 256][at % 256..].as_ptr());
+            }
+        }
     }
 }
