@@ -155,8 +155,8 @@ impl Core {
     }
 }
 
-/// A request whose way was chosen has come to this. What had to be asked again, or went another way in the end, says nothing of its way;
-/// nor does a value of no more than `chunks_above` bytes.
+/// A request whose way was chosen has come to this. What had to be asked again, went another way in the end, or was fed says nothing of its
+/// way; nor does a value of no more than `chunks_above` bytes.
 pub(super) fn measure(
     direct: &mut Direct,
     now: Time,
@@ -166,7 +166,8 @@ pub(super) fn measure(
     chunks_above: usize,
 ) {
     let Some(trip) = request.trip else { return };
-    let is_straight = request.attempts == 0 && direct.has(id) == (trip.by == By::Client);
+    let is_fed = matches!(request.op, Op::Store { body: Body::Fed(_), .. });
+    let is_straight = request.attempts == 0 && !is_fed && direct.has(id) == (trip.by == By::Client);
     let len = match result {
         Ok(Done::Value) => request.reading.map(Reading::len),
         Ok(Done::Answer(Answer::Stored(_))) => Some(request.value_len()),

@@ -125,6 +125,16 @@ impl Choice {
     pub(crate) fn begin(&mut self, now: Time, len: Option<u64>, may_code: bool, pace: &Pace) -> Trip {
         let class = class_of(len.unwrap_or(self.last_len));
         let by = if may_code { self.classes[class].next(now, pace) } else { By::Node };
+        self.set_out(now, by, pace)
+    }
+
+    /// The same of one that the caller feeds: it goes the way that others of its length go, and is no trial.
+    pub(crate) fn begin_fed(&mut self, now: Time, len: u64, may_code: bool, pace: &Pace) -> Trip {
+        let by = if may_code { self.classes[class_of(len)].at() } else { By::Node };
+        self.set_out(now, by, pace)
+    }
+
+    fn set_out(&mut self, now: Time, by: By, pace: &Pace) -> Trip {
         let others = self.ways[by.other() as usize];
         let way = &mut self.ways[by as usize];
         way.begun += 1;

@@ -203,7 +203,7 @@ impl Direct {
             Op::Store { body: Body::Here(bytes), .. } => {
                 self.encode.begin(now, Some(bytes.len() as u64), &self.pace)
             }
-            Op::Store { body: Body::Fed(len), .. } => (self.encode.tries_fed(now, *len), None),
+            Op::Store { body: Body::Fed(len), .. } => self.encode.begin_fed(now, *len, &self.pace),
             _ => (false, None),
         };
         (if tries { Way::Chunks } else { Way::Node }, trip)

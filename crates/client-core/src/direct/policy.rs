@@ -81,10 +81,15 @@ impl Policy {
         len.is_some_and(|len| len <= self.packed_up_to) && now < self.packed_until
     }
 
-    /// The same of a value that the caller feeds, of `len` bytes. What does not go well then cannot be done by a node, for the bytes are
-    /// gone: so it is done only where somebody wants that.
-    pub(crate) fn tries_fed(&self, now: Time, len: u64) -> bool {
-        self.coding == Coding::Client && self.tries(now, Some(len))
+    /// The same of a value that the caller feeds, of `len` bytes: by what is known of values that were there as a whole. How long it takes
+    /// says more of its caller than of its way, so it tries none, and its trip is no sample.
+    pub(crate) fn begin_fed(&mut self, now: Time, len: u64, pace: &Pace) -> (bool, Option<Trip>) {
+        let tries = self.tries(now, Some(len));
+        if self.coding != Coding::Auto || self.is_short(now, Some(len)) {
+            return (tries, None);
+        }
+        let trip = self.choice.begin_fed(now, len, tries, pace);
+        (trip.by == By::Client, Some(trip))
     }
 
     /// One has gone well.
@@ -131,6 +136,19 @@ mod tests {
         client.fails(Time(1));
         assert!(client.begins(1, None), "whoever wants it has it");
         assert!(!Policy::new(Coding::Server).begins(1, None));
+    }
+
+    #[test]
+    fn what_is_fed_is_left_to_nodes_after_a_failure_too() {
+        let mut policy = Policy::new(Coding::Auto);
+        let fed = |policy: &mut Policy, now| policy.begin_fed(Time(now), 1_000_000, &Pace::default()).0;
+        assert!(fed(&mut policy, 1));
+        policy.fails(Time(1));
+        assert_eq!([PAUSE_US, 1 + PAUSE_US].map(|now| fed(&mut policy, now)), [false, true]);
+        policy.is_not_direct(Time(1 + PAUSE_US), 1_000_000);
+        assert!(!fed(&mut policy, 2 + PAUSE_US));
+        let ways = [Coding::Server, Coding::Client].map(|coding| fed(&mut Policy::new(coding), 1));
+        assert_eq!(ways, [false, true]);
     }
 
     #[test]

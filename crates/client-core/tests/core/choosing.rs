@@ -1,7 +1,7 @@
 //! A client that may choose who codes what it writes: by how long that takes.
 
 use bytes::Bytes;
-use client_core::{Body, Done};
+use client_core::{Body, Done, Error};
 use native::{Answer, Ask, BegunChunks, Code};
 use types::ClientSession;
 
@@ -62,6 +62,31 @@ fn what_takes_a_client_much_longer_is_left_to_nodes_and_comes_back_when_it_does_
     assert!(coded(&mut world, 200, 150_000, 60_000) <= 20);
     coded(&mut world, 4_000, 40_000, 60_000);
     assert_eq!((world.core.stats().turns, coded(&mut world, 100, 40_000, 60_000)), (2, 100));
+}
+
+/// Whether a value that is fed begins at the holders of its chunks.
+fn feeds_to_holders(world: &mut World) -> bool {
+    let id = world.set(Body::Fed(LEN as u64));
+    let (conn, wire, ask) = world.one();
+    let code = Code::OutOfMemory;
+    world.answer(conn, wire, Answer::Just(code));
+    assert_eq!(world.done(id), Err(Error::Code(code)));
+    matches!(ask, Ask::Begin(_))
+}
+
+#[test]
+fn what_is_fed_goes_the_way_of_values_of_its_length_and_measures_none() {
+    let mut world = World::choosing();
+    coded(&mut world, 20, 10_000, 20_000);
+    assert!(feeds_to_holders(&mut world));
+    let before = world.core.estimates();
+    for _ in 0..20 {
+        world.wait(1_000_000);
+        assert!(feeds_to_holders(&mut world), "it is no trial");
+    }
+    assert_eq!(world.core.estimates().writes, before.writes);
+    coded(&mut world, 200, 150_000, 60_000);
+    assert_eq!((world.core.stats().turns, feeds_to_holders(&mut world)), (1, false));
 }
 
 #[test]
