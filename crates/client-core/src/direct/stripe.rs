@@ -84,10 +84,15 @@ impl Chunk {
 
 fn parities(code: &Code, data: &[Bytes], cell_len: usize) -> Vec<Bytes> {
     let sources: Vec<&[u8]> = data.iter().map(|cell| &cell[..]).collect();
-    let mut sums = vec![vec![0; cell_len]; code.m()];
+    let mut sums = zeroed(code.m(), cell_len);
     let mut outputs: Vec<&mut [u8]> = sums.iter_mut().map(Vec::as_mut_slice).collect();
     code.encode(&sources, &mut outputs).expect("cells of one length, as many as the code has");
     sums.into_iter().map(Bytes::from).collect()
+}
+
+/// Each as it comes from the allocator: to clone one would copy it.
+fn zeroed(count: usize, len: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|_| vec![0; len]).collect()
 }
 
 /// Makes the data cells of a row that are missing of those that are here; whether all are here then, and whether any was made.
@@ -101,7 +106,7 @@ pub(super) fn mend(code: &Code, cells: &mut [Option<Bytes>]) -> Option<bool> {
     let sources: Vec<Bytes> = plan.sources().iter().filter_map(|role| cells[*role].clone()).collect();
     let len = sources.first().map_or(0, Bytes::len);
     let sources: Vec<&[u8]> = sources.iter().map(|cell| &cell[..]).collect();
-    let mut made = vec![vec![0; len]; wanted.len()];
+    let mut made = zeroed(wanted.len(), len);
     let mut outputs: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
     plan.run(&sources, &mut outputs).ok()?;
     for (role, bytes) in wanted.into_iter().zip(made) {
