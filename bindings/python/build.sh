@@ -9,4 +9,5 @@ trap 'rm -rf "$source"' EXIT
 cp -r "$here/pyproject.toml" "$here/setup.py" "$here/README.md" "$here/gestalt" "$source"
 cp "$library" "$source/gestalt/libgestalt.so.2"
 mkdir -p "$into"
+rm -f "$into"/gestalt_kv-*.whl
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps -w "$into" "$@" "$source"

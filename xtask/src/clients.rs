@@ -14,10 +14,13 @@ pub fn c(rest: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// `cargo xtask client python [PYTHON]`: a wheel for every Python 3 on this platform.
+/// `cargo xtask client python [PYTHON [GLIBC]]`: a wheel for every Python 3 on systems with the glibc of this one, or that one.
 pub fn python(rest: &[&str]) -> Result<(), String> {
     let python = rest.first().copied().unwrap_or("python3");
-    let library = library()?;
+    let library = match rest.get(1) {
+        Some(glibc) => library_for(python, glibc)?,
+        None => library()?,
+    };
     let out = below(OUT);
     Run::new("sh", &[&below("bindings/python/build.sh"), python, &library, &out]).show()?;
     println!("{python} -m pip install {out}/gestalt_kv-*.whl");
@@ -27,6 +30,12 @@ pub fn python(rest: &[&str]) -> Result<(), String> {
 /// The shared library, built.
 pub fn library() -> Result<String, String> {
     Ok(build()? + "/libgestalt_c.so")
+}
+
+/// The same for an older glibc.
+fn library_for(python: &str, glibc: &str) -> Result<String, String> {
+    Run::new("sh", &[&below("bindings/python/library.sh"), python, glibc]).builds()?;
+    Ok(below(&format!("target/{}-unknown-linux-gnu/library/libgestalt_c.so", std::env::consts::ARCH)))
 }
 
 /// With panics that unwind: they end where C called.

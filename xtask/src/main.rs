@@ -40,7 +40,7 @@ usage:
   cargo xtask bench fills             a holder that is filled over shaped links, into docs/benchmarks; needs root
   cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
   cargo xtask client c [PREFIX]       builds the client for C into PREFIX, or target/clients
-  cargo xtask client python [PYTHON]  builds the wheel for Python into target/clients
+  cargo xtask client python [PYTHON [GLIBC]]  builds the wheel for Python into target/clients, for an older glibc if one is named
   cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
   cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing

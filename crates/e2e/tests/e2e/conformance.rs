@@ -94,6 +94,8 @@ fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
     build.arg(&python).arg(&library).arg(dir.path()).args(["--no-index", "--no-build-isolation"]);
     read(&mut build).unwrap();
     let wheel = fs::read_dir(dir.path()).unwrap().next().expect("a wheel").unwrap().path();
+    let name = wheel.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.contains("-py3-none-manylinux_2_"), "{name}");
     let installed = dir.path().join("installed");
     let install =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--target"];
