@@ -27,19 +27,24 @@ impl Sink for Answered {
 pub(crate) struct Whole {
     pub sender: oneshot::Sender<Result<Option<Value>, Error>>,
     pub meta: Option<Meta>,
+    /// How long it is said to be.
+    pub len: u64,
     pub bytes: Bytes,
     pub rest: BytesMut,
 }
 
+/// Longest value for which memory is taken before it has come.
+const LONGEST_AT_ONCE: u64 = 64 << 20;
+
 impl Whole {
     pub(crate) fn new(sender: oneshot::Sender<Result<Option<Value>, Error>>) -> Self {
-        Self { sender, meta: None, bytes: Bytes::new(), rest: BytesMut::new() }
+        Self { sender, meta: None, len: 0, bytes: Bytes::new(), rest: BytesMut::new() }
     }
 }
 
 impl Sink for Whole {
-    fn head(&mut self, meta: &Meta, _len: u64) -> bool {
-        self.meta = Some(*meta);
+    fn head(&mut self, meta: &Meta, len: u64) -> bool {
+        (self.meta, self.len) = (Some(*meta), len);
         true
     }
 
@@ -50,6 +55,7 @@ impl Sink for Whole {
             self.bytes = bytes;
         } else {
             if self.rest.is_empty() {
+                self.rest.reserve(self.len.min(LONGEST_AT_ONCE) as usize);
                 self.rest.extend_from_slice(&self.bytes);
             }
             self.rest.extend_from_slice(&bytes);
@@ -58,7 +64,7 @@ impl Sink for Whole {
     }
 
     fn done(self: Box<Self>, result: Result<Done, Error>) {
-        let Self { sender, meta, bytes, rest } = *self;
+        let Self { sender, meta, bytes, rest, .. } = *self;
         let value = result.map(|_| {
             let bytes = if rest.is_empty() { bytes } else { rest.freeze() };
             meta.map(|meta| Value { meta, bytes })

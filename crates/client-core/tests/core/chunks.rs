@@ -31,7 +31,7 @@ pub fn chunked() -> Chunked {
     chunked_at([0, 1, 0])
 }
 
-fn chunked_at(nodes: [u16; 3]) -> Chunked {
+pub fn chunked_at(nodes: [u16; 3]) -> Chunked {
     let role = |node| RoleHolders { whole: Some(NodeId(node)), filling: None };
     let roles = nodes.map(role).to_vec();
     Chunked {

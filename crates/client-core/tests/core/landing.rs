@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::{Bytes, BytesMut};
 use client_core::{ConnId, Done, Error, Event, Landing, RequestId};
-use native::{Answer, Ask, Cells, Code, FromServer, Meta, Piece, Value};
-use types::checksum;
+use native::{Answer, Ask, Cells, Chunked, Code, FoundChunks, FromServer, Meta, Piece, Value};
+use types::{Geometry, checksum};
 
-use crate::chunks::{CELL, LEN, cell, reads_at, role_of, value as chunked_value};
+use crate::chunks::{CELL, LEN, cell, chunked_at, reads_at, role_of, value as chunked_value};
 use crate::world::World;
 
 /// Reads from connections as a shell does.
@@ -319,4 +319,73 @@ fn a_cell_whose_row_has_been_given_out_is_received_nowhere() {
         assert!(shell.room(id) == before);
         assert_eq!((world.core.stats().decoded_rows, world.core.stats().landed_bytes), (1, 0));
     }
+}
+
+/// A value of two rows with two data roles and two parities: its cells by roles, then rows.
+fn two_rows(value: &[u8]) -> Vec<Vec<Vec<u8>>> {
+    let code = codec::Code::rs(2, 2).unwrap();
+    let mut roles = vec![vec![vec![0; CELL]; 2]; 4];
+    for (at, bytes) in value.chunks(CELL).enumerate() {
+        roles[at % 2][at / 2][..bytes.len()].copy_from_slice(bytes);
+    }
+    for row in 0..2 {
+        let (data, parities) = roles.split_at_mut(2);
+        let data: Vec<&[u8]> = data.iter().map(|role| &role[row][..]).collect();
+        let mut parities: Vec<&mut [u8]> = parities.iter_mut().map(|role| &mut role[row][..]).collect();
+        code.encode(&data, &mut parities).unwrap();
+    }
+    roles
+}
+
+/// The cells of one row have been made of others while one of them was coming: that is thrown away, and the next one of its role lands.
+#[test]
+fn the_rest_of_a_cell_whose_row_has_been_given_out_is_thrown_away_and_the_next_one_lands() {
+    let (mut world, mut shell, all) = (World::coding(), Shell::default(), bytes(200_000));
+    let roles = two_rows(&all);
+    let geometry = Geometry { len: 200_000, chunk_len: 131_072, ..chunked_at([0; 3]).geometry };
+    let mut chunks = Chunked { geometry, code: "rs(2+2)".parse().unwrap(), ..chunked_at([1, 0, 0]) };
+    let third = chunks.holders[0].roles[1];
+    chunks.holders[0].roles.push(third);
+    let id = shell.get(&mut world, 200_000);
+    let (conn, wire, _) = world.one();
+    let meta = Meta { version: 5, flags: 0, ttl: None, value_len: 200_000 };
+    let found = FoundChunks { meta, part: (0, 200_000), pin: None, pin_ms: 30_000, chunks };
+    world.answer(conn, wire, Answer::Chunks(Box::new(found)));
+    let asked = |world: &mut World| {
+        let of = |(conn, wire, request): (ConnId, u64, native::Request)| match request.ask {
+            Ask::Fetch(fetch) => (usize::from(fetch.member.role.0), (conn, wire)),
+            other => panic!("{other:?}"),
+        };
+        world.asked().into_iter().map(of).collect::<BTreeMap<usize, (ConnId, u64)>>()
+    };
+    // What a holder says: of its cells, then each of them.
+    let says = |wire: u64, role: usize| {
+        let sums = roles[role].iter().map(|cell| checksum(cell)).collect();
+        let announced = Answer::Cells(Cells { cell_len: CELL as u32, checksums: sums });
+        let [first, second] = [0, 1].map(|row| piece(wire, Bytes::copy_from_slice(&roles[role][row])));
+        (
+            [frame(&FromServer::Answer(wire, Box::new(announced))), first].concat(),
+            [second, end(wire)].concat(),
+        )
+    };
+    let data = asked(&mut world);
+    let (slow, slow_wire) = data[&0];
+    let (first, second) = says(slow_wire, 0);
+    shell.receive(&mut world, slow, &first[..first.len() / 2], 777);
+    world.answer(data[&1].0, data[&1].1, Answer::Just(Code::Miss));
+    let parities = asked(&mut world);
+    let (conn, wire) = parities[&3];
+    shell.receive(&mut world, conn, &says(wire, 3).0, 777);
+    let (conn, wire) = parities[&2];
+    let (one, other) = says(wire, 2);
+    shell.receive(&mut world, conn, &[one, other].concat(), 777);
+    assert_eq!((world.data(id) == all[..2 * CELL], world.ended(id)), (true, None), "one row of two");
+    let before = shell.room(id).to_vec();
+    assert!(before[..CELL / 3].iter().any(|byte| *byte != 0));
+    shell.receive(&mut world, slow, &first[first.len() / 2..], 777);
+    assert!(shell.room(id) == before);
+    shell.receive(&mut world, slow, &second, 777);
+    assert_eq!((world.data(id) == all, world.done(id)), (true, Ok(Done::Value)));
+    assert!(shell.room(id)[2 * CELL..3 * CELL] == all[2 * CELL..3 * CELL]);
+    assert_eq!((world.core.stats().decoded_rows, world.core.stats().landed_bytes), (2, CELL as u64));
 }
