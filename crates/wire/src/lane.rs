@@ -43,6 +43,7 @@ impl PeerMessage {
                 | ObjectMessage::PutShared(_)
                 | ObjectMessage::PutSum(_)
                 | ObjectMessage::Product(_)
+                | ObjectMessage::Lend(_)
                 | ObjectMessage::Cell(_)
         )
     }
@@ -60,6 +61,7 @@ impl PeerMessage {
                 ObjectMessage::Put(put) => put.cell.bytes.len(),
                 ObjectMessage::PutShared(shared) => shared.put.cell.bytes.len(),
                 ObjectMessage::Product(product) => product.cell.bytes.len(),
+                ObjectMessage::Lend(lend) => lend.cell.bytes.len(),
                 ObjectMessage::Cell(cell) => cell.cell.bytes.len(),
                 ObjectMessage::Keep(keep) => keep.objects.len() * NAMED_BYTES,
                 ObjectMessage::Free(free) => free.objects.len() * NAMED_BYTES,

@@ -63,6 +63,8 @@ pub enum ObjectMessage {
     PutSum(PutSum),
     /// Holder of a data role to the holder of a parity: one of them.
     Product(Product),
+    /// Writer to the holder of another data role: a cell that the writer keeps itself, of which others are to have products.
+    Lend(Lend),
 }
 
 /// What a node tells the coordinator about holders.
@@ -231,6 +233,19 @@ impl PutSum {
         let Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } = put;
         Self { member, view, chunk, attempt, key_hash, geometry, row, checksum: cell.checksum, trailer }
     }
+}
+
+/// See [`ObjectMessage::Lend`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lend {
+    /// Whose cell it is.
+    pub member: MemberId,
+    /// Which cell of its chunk.
+    pub row: u32,
+    /// Its bytes.
+    pub cell: Checked,
+    /// Who is to have a product of it, each another parity.
+    pub shares: Shares,
 }
 
 /// See [`ObjectMessage::Product`].

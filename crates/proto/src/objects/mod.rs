@@ -261,6 +261,7 @@ impl Objects {
             ObjectMessage::Put(put) => self.put(scope, from, put),
             ObjectMessage::PutAs(put) => self.put_as(scope, from, put),
             ObjectMessage::PutShared(shared) => self.put_shared(scope, from, *shared),
+            ObjectMessage::Lend(lend) => shares::give_lent(scope, from, &lend),
             ObjectMessage::PutSum(put) => {
                 let summed = self.sums.name(scope, from, put);
                 self.take_summed(scope, summed);
@@ -737,6 +738,7 @@ fn is_of_client(message: &ObjectMessage) -> bool {
     match message {
         ObjectMessage::Put(_) | ObjectMessage::PutAs(_) | ObjectMessage::Placed(_) => true,
         ObjectMessage::PutShared(_) | ObjectMessage::PutSum(_) | ObjectMessage::Product(_) => true,
+        ObjectMessage::Lend(_) => true,
         ObjectMessage::Fetch(fetch) => !is_of_repair(fetch.number),
         ObjectMessage::Cell(cell) => !is_of_repair(cell.number),
         _ => false,

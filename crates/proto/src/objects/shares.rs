@@ -2,21 +2,41 @@
 
 use smallvec::SmallVec;
 use types::{GroupView, HostId, MemberId};
-use wire::object::{Checked, ObjectMessage, Product, PutShared, Share};
+use wire::object::{Checked, Lend, ObjectMessage, Product, PutShared, Share, Shares};
 
 use super::scope::Scope;
+use crate::Impossible;
 
-/// Sends each of those that are to have one the product of a cell of `writer`. Nobody has any use for one who is not, by the view that is
-/// known here, the holder of a parity of the same group that covers the role.
+/// Gives what is to be given of a cell that `writer` puts here.
 pub(super) fn give(scope: &mut Scope<'_>, writer: HostId, shared: &PutShared) {
     let PutShared { put, shares } = shared;
-    let member = put.member;
+    // Behind the rows of the code a copy has what lies at other roles, too.
+    if put.geometry.stripe(put.chunk.stripe).is_some_and(|stripe| put.row < stripe.rows) {
+        send(scope, writer, (put.member, put.row), &put.cell, shares);
+    }
+}
+
+/// Gives what is to be given of a cell that `writer` keeps itself, so that it goes over the writer's links once.
+pub(super) fn give_lent(scope: &mut Scope<'_>, writer: HostId, lend: &Lend) {
+    if !lend.cell.is_right() {
+        return scope.accuse(writer, Impossible::Chunk);
+    }
+    send(scope, writer, (lend.member, lend.row), &lend.cell, &lend.shares);
+}
+
+/// Sends each of those that are to have one the product of a cell. Nobody has any use for one who is not, by the view that is known here,
+/// the holder of a parity of the same group that covers the role.
+fn send(
+    scope: &mut Scope<'_>,
+    writer: HostId,
+    (member, row): (MemberId, u32),
+    cell: &Checked,
+    shares: &Shares,
+) {
     let (Some(view), Some(protection)) = (scope.view(member.group), scope.protection(member.group)) else {
         return;
     };
-    // Behind the rows of the code a copy has what lies at other roles, too.
-    let is_of_row = put.geometry.stripe(put.chunk.stripe).is_some_and(|stripe| put.row < stripe.rows);
-    if !is_of_row || usize::from(member.role.0) >= view.k() || !put.cell.is_right() {
+    if usize::from(member.role.0) >= view.k() || !cell.is_right() {
         return;
     }
     let code = protection.code();
@@ -28,11 +48,11 @@ pub(super) fn give(scope: &mut Scope<'_>, writer: HostId, shared: &PutShared) {
     let targets = known.map(|share| (*share, coefficient(share))).filter(|(_, by)| *by != 0);
     let targets: SmallVec<[(Share, u8); 4]> = targets.collect();
     let by: SmallVec<[u8; 4]> = targets.iter().map(|(_, by)| *by).collect();
-    for ((share, _), product) in targets.iter().zip(multiply(scope, &by, &put.cell.bytes)) {
+    for ((share, _), product) in targets.iter().zip(multiply(scope, &by, &cell.bytes)) {
         let Share { role, holder, attempt } = *share;
         let to = MemberId { group: member.group, role };
         let cell = Checked::new(product.into());
-        let product = Product { writer, attempt, member: to, row: put.row, of: member.role, cell };
+        let product = Product { writer, attempt, member: to, row, of: member.role, cell };
         scope.send(holder, ObjectMessage::Product(product));
     }
 }

@@ -69,6 +69,10 @@ fn object_number(message: &ObjectMessage) -> u64 {
             let part = u64::from(b.of.0) << 4 ^ u64::from(b.row);
             55 ^ b.attempt << 8 ^ u64::from(b.writer.node.0) << 40 ^ part << 56
         }
+        ObjectMessage::Lend(b) => {
+            let tries = b.shares.iter().fold(0, |sum, share| sum ^ share.attempt);
+            56 ^ tries << 8 ^ u64::from(b.row) << 56
+        }
         ObjectMessage::Evict(b) => 44 ^ (b.objects.len() as u64) << 48,
     }
 }
@@ -159,6 +163,7 @@ impl fmt::Display for Brief<'_, ObjectMessage> {
                 let (member, chunk, row, attempt) = (put.member, put.chunk, put.row, put.attempt);
                 write!(f, "{member} put {chunk} row {row} try {attempt} in {}, for {shares:?}", put.view)
             }
+            ObjectMessage::Lend(b) => write!(f, "{} cell lent row {} for {:?}", b.member, b.row, b.shares),
             ObjectMessage::PutSum(b) => {
                 write!(f, "{} sum {} row {} try {} in {}", b.member, b.chunk, b.row, b.attempt, b.view)
             }

@@ -8,7 +8,7 @@ use types::{
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::object::{
-    Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Harm, Heard, Keep, KeptObject, List, Listed,
+    Ask, Asked, Cell, Checked, Cold, Evict, Fetch, Free, Harm, Heard, Keep, KeptObject, Lend, List, Listed,
     ListedChunk, MAX_NAMED, Missing, Moved, ObjectMessage, Placed, Product, Put, PutAs, PutShared, PutSum,
     Recall, Refusal, Refused, Share, Verdict, Verdicts,
 };
@@ -36,6 +36,7 @@ wire_choice!(ObjectMessage {
     16 => PutShared { 0: body },
     17 => PutSum { 0: body },
     18 => Product { 0: body },
+    19 => Lend { 0: body },
 });
 
 wire_struct!(MemberId { group, role });
@@ -52,6 +53,7 @@ wire_struct!(PutShared { put, shares } if are_parities);
 wire_struct!(Share { role, holder, attempt });
 wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, checksum, trailer } if is_sum_of);
 wire_struct!(Product { writer, attempt, member, row, of, cell } if is_product_of);
+wire_struct!(Lend { member, row, cell, shares } if is_lent);
 wire_struct!(Placed { member, chunk, attempt, since });
 wire_struct!(Refused { member, chunk, attempt, why });
 wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {}, 5 => Absent {} });
@@ -139,6 +141,13 @@ impl Wire for (ObjectId, Verdict) {
 /// Checksums of the chunks of a stripe.
 impl Entry for u32 {
     const MAX_COUNT: u32 = Profile::MAX_K as u32 + Profile::MAX_M as u32;
+}
+
+/// Whether it can be a cell, and those who are to have products of it can be parities.
+fn is_lent(lend: &Lend) -> bool {
+    let len = lend.cell.bytes.len();
+    let are_behind = lend.shares.iter().all(|share| share.role > lend.member.role);
+    len > 0 && len <= MAX_CELL_BYTES as usize && are_behind
 }
 
 /// One for each parity.

@@ -9,7 +9,9 @@ use types::{
     ChunkId, Geometry, GroupId, HostId, KeyHash, MemberId, ObjectId, RoleIndex, Stripe, ViewVersion,
 };
 use types::{Holder, Time, checksum_combine};
-use wire::object::{Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Trailer};
+use wire::object::{
+    Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Shares, Trailer,
+};
 
 use super::rows::Dealt;
 use super::sums::{Way, message_of};
@@ -38,7 +40,7 @@ pub(super) struct StripeUpload {
     /// When it was put into another group.
     moved_at: Time,
     /// By role, the cells that have come.
-    chunks: SmallVec<[Vec<Checked>; 8]>,
+    pub(super) chunks: SmallVec<[Vec<Checked>; 8]>,
     /// Whether they are all.
     pub(super) is_whole: bool,
     /// Or all of it is where it has to be under the name of this object.
@@ -275,6 +277,8 @@ impl StripeUpload {
             (attempt.sent, attempt.sent_at) = (there, scope.now.time);
             let way = attempt.way;
             let shares = self.shares_at(at);
+            let lends = self.lend(scope, at, &shares, sent..there);
+            let shares = if lends { Shares::new() } else { shares };
             let cells = &self.chunks[usize::from(role.0)];
             for (row, cell) in (sent..there).zip(&cells[sent as usize..]) {
                 let is_last = are_all && row + 1 == there;

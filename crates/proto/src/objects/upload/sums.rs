@@ -5,8 +5,11 @@
 //! acknowledged is put cell by cell, under a new number. A holder that is put a parity so is first told of it when the stripe begins, and
 //! never again: who is named later, and whatever is put again, gets cells.
 
-use types::{Holder, ObjectLayout, RoleIndex, ViewVersion};
-use wire::object::{ObjectMessage, Put, PutShared, PutSum, Share, Shares};
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use types::{Holder, HostId, MemberId, ObjectLayout, RoleIndex, ViewVersion};
+use wire::object::{Lend, ObjectMessage, Put, PutShared, PutSum, Share, Shares};
 
 use super::stripe::{Attempt, StripeUpload};
 use crate::EncodeBy;
@@ -110,6 +113,26 @@ impl StripeUpload {
             Share { role, holder: host, attempt: number }
         };
         awaiting.map(share).collect()
+    }
+
+    /// What the writer keeps itself of a stripe would leave it as often as there are parities: so it lends these cells to the holders of
+    /// other data chunks by turns, who give the products. Whether it does.
+    pub(super) fn lend(&self, scope: &mut Scope<'_>, at: usize, shares: &Shares, rows: Range<u32>) -> bool {
+        let (here, role) = (scope.here(), self.attempts[at].role);
+        if shares.len() < 2 || self.attempts[at].holder.host != here {
+            return false;
+        }
+        let of_data = self.attempts.iter().filter(|attempt| self.is_data(attempt.role));
+        let helpers: SmallVec<[HostId; 8]> =
+            of_data.map(|attempt| attempt.holder.host).filter(|host| *host != here).collect();
+        let member = MemberId { group: self.group(), role };
+        for row in rows.start..rows.end.min(self.stripe.rows) {
+            let Some(helper) = helpers.get(row as usize % helpers.len().max(1)) else { return false };
+            let cell = self.chunks[usize::from(role.0)][row as usize].clone();
+            let lend = Lend { member, row, cell, shares: shares.clone() };
+            scope.send(*helper, ObjectMessage::Lend(lend));
+        }
+        !helpers.is_empty()
     }
 
     /// How many parities others have made of it, and how many were put after all.

@@ -49,7 +49,7 @@ choices! {
     ObjectMessage {
         0 Put { 0 } 1 Placed { 0 } 2 Refused { 0 } 3 Keep { 0 } 4 Free { 0 } 5 Heard { 0 } 6 Ask { 0 } 7 Verdicts { 0 }
         8 Fetch { 0 } 9 Cell { 0 } 10 Missing { 0 } 11 List { 0 } 12 Listed { 0 } 13 Recall { 0 } 14 Evict { 0 }
-        15 PutAs { 0 } 16 PutShared { 0 } 17 PutSum { 0 } 18 Product { 0 }
+        15 PutAs { 0 } 16 PutShared { 0 } 17 PutSum { 0 } 18 Product { 0 } 19 Lend { 0 }
     }
     Refusal { 0 View { 0 } 1 NoRoom {} 2 Different {} 3 Gap {} 4 Crowded {} 5 Absent {} }
     Verdict { 0 Open {} 1 Committed {} 2 Dead {} }
@@ -122,6 +122,19 @@ impl Sample for PutSum {
         sum.member.role = RoleIndex(sum.geometry.k + from.below(4) as u8);
         sum.row %= sum.geometry.stripe(sum.chunk.stripe).expect("it is one of them").rows;
         sum
+    }
+}
+
+impl Sample for Lend {
+    fn sample(from: &mut Gen) -> Self {
+        let member = MemberId { group: from.of(), role: RoleIndex(from.below(3) as u8) };
+        let len = 1 + from.below(200) as usize;
+        let cell = Checked::new(from.bytes(len).into());
+        let mut shares = Shares::new();
+        for role in 3..3 + from.below(4) as u8 {
+            shares.push(Share { role: RoleIndex(role), ..from.of() });
+        }
+        Self { member, row: from.of(), cell, shares }
     }
 }
 
