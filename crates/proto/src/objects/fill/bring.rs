@@ -143,7 +143,7 @@ mod tests {
             Holders::default(),
         );
         let all = |rules| [whole, filling, none].map(|third| charged(rules, third));
-        assert_eq!(all(Rules::all()), [2731, 4096, 4096]);
-        assert_eq!(all(Rules::without(Bug::LostChunksUncounted)), [2731, 2731, 2731]);
+        assert_eq!(all(Rules::all()), [683, 1024, 1024]);
+        assert_eq!(all(Rules::without(Bug::LostChunksUncounted)), [683, 683, 683]);
     }
 }
