@@ -1,4 +1,4 @@
-//! `cargo xtask bench fills`: a node that comes back with nothing gets the chunks of long values that it had, over links of limited
+//! `cargo xtask bench fills`: a node is lost, and another one gets the chunks of long values that it had, over links of limited
 //! bandwidth, by each scheme. Real processes in network namespaces; needs root, `ip` and `tc`.
 
 mod machines;
@@ -112,8 +112,13 @@ fn measure(
 ) -> Result<Filled, String> {
     let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
     let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
-    let plan =
-        Plan { profile: name.to_owned(), nodes: code.n() as u16, mbit, repair_by: way, graphs: execution };
+    let plan = Plan {
+        profile: name.to_owned(),
+        nodes: code.n() as u16 + 1,
+        mbit,
+        repair_by: way,
+        graphs: execution,
+    };
     let chunks = arguments.chunks * if mbit >= 1000 { 2 } else { 1 };
     let runs = (0..arguments.runs).map(|_| fill(&plan, code.k(), chunks)).collect::<Result<Vec<Run>, _>>()?;
     let median = |of: fn(&Run) -> f64| {
@@ -133,27 +138,28 @@ fn measure(
     })
 }
 
-/// Values of one stripe each, so that every node has a chunk of each; then one node comes back with nothing.
+/// Values of one stripe each; then a node is killed, and what it held is made anew at the one that is to spare.
 fn fill(plan: &Plan, k: usize, chunks: u32) -> Result<Run, String> {
-    const LOST: u16 = 1;
     const HERE: &str = "gestalt_object_chunks";
     const LACKING: &str = "gestalt_object_lacking_chunks";
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut cluster = Cluster::start(plan, dir.path())?;
     cluster.store(chunks, k * MIB)?;
-    let all = u64::from(chunks);
-    cluster.wait_for("chunks at all nodes", |cluster| cluster.metric_of(LOST, HERE) == Some(all))?;
-    cluster.replace(LOST)?;
-    // From when it knows what it lacks: a graph makes many chunks, and they are there at once when it ends.
-    let has_begun = |cluster: &Cluster| {
-        [LACKING, HERE].iter().any(|name| cluster.metric_of(LOST, name).is_some_and(|count| count > 0))
-    };
+    let of_role = u64::from(chunks);
+    let all = of_role * u64::from(plan.nodes - 1);
+    cluster.wait_for("chunks at all nodes", |cluster| cluster.metric(HERE) == all)?;
+    // Not the one that clients write to.
+    let has_chunks = |node: &u16| cluster.metric_of(*node, HERE) == Some(of_role);
+    let lost = (1..plan.nodes).find(has_chunks).ok_or("no node has a chunk of each value")?;
+    cluster.kill(lost);
+    // From when it is known what is lacking: a graph makes many chunks, and they are there at once when it ends.
+    let has_begun = |cluster: &Cluster| cluster.metric(LACKING) > 0 || cluster.metric(HERE) > all - of_role;
     cluster.wait_for("a fill that begins", has_begun)?;
     let sent = || cluster.metric("gestalt_peer_sent_bytes_total");
     // Those that are there by now do not count: when they were asked for nobody has seen.
     let (first, sent_before, cpu_before, start) =
-        (cluster.metric_of(LOST, HERE).unwrap_or(0), sent(), cluster.cpu_seconds(), Instant::now());
-    cluster.wait_for("fill that ends", |cluster| cluster.metric_of(LOST, HERE) == Some(all))?;
+        (cluster.metric(HERE), sent(), cluster.cpu_seconds(), Instant::now());
+    cluster.wait_for("fill that ends", |cluster| cluster.metric(HERE) == all)?;
     let seconds = start.elapsed().as_secs_f64();
     let (sent_bytes, cpu_seconds) = (sent() - sent_before, cluster.cpu_seconds() - cpu_before);
     Ok(Run { bytes: (all - first) * MIB as u64, seconds, sent_bytes, cpu_seconds })
@@ -191,7 +197,7 @@ fn page(arguments: &Arguments, all: &[Filled]) -> String {
     let mut page = format!(
         "# A holder that is filled over shaped links\n\n\
          Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
-         (`tc tbf`). Values of one stripe each, chunks of 1 MiB; one node is killed and comes back with nothing, and gets one chunk of each value\n\
+         (`tc tbf`). Values of one stripe each, chunks of 1 MiB; one node is killed, and the one that is to spare gets its chunk of each value\n\
          ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it: {} runs of each, medians.\n\n\
          *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
          up to 1. *Sent*: bytes that all nodes have sent each other, for each byte that was made. *CPU*: processor time of all nodes, milliseconds\n\
