@@ -14,7 +14,7 @@ use cluster::Protection;
 use codec::{Coder, Plan};
 use smallvec::{SmallVec, smallvec};
 use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
-use types::{CellAt, ChunkId, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
+use types::{CellAt, ChunkId, GroupView, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
 use super::bring::bring;
@@ -175,8 +175,20 @@ impl Mend {
         self.waits_for == Wait::Owner
     }
 
+    /// The group has another view. Others may have it by now; what comes from those who are still its holders goes on coming.
+    pub(super) fn adopt(&mut self, rules: Rules, view: &GroupView) {
+        let holds = |source: &(usize, HostId)| {
+            view.all_holders().any(|(role, holder)| (usize::from(role.0), holder.host) == *source)
+        };
+        if self.waits_for == Wait::Nothing && self.sources.iter().all(holds) {
+            self.missing.clear();
+        } else {
+            self.reconsider(rules);
+        }
+    }
+
     /// Others may have it by now.
-    pub(super) fn reconsider(&mut self, rules: Rules) {
+    fn reconsider(&mut self, rules: Rules) {
         self.missing.clear();
         self.begin_anew(rules);
     }
@@ -383,7 +395,10 @@ fn distinct(mut roles: Vec<usize>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use store::Budget;
-    use types::{Geometry, GroupId, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId, ObjectLayout, Term};
+    use types::{
+        Geometry, GroupId, Holder, Holders, Incarnation, KeyHash, NamespaceId, NodeId, ObjectId,
+        ObjectLayout, Term,
+    };
 
     use super::*;
 
@@ -409,6 +424,14 @@ mod tests {
         mend
     }
 
+    /// Role `i` is that of node `nodes[i]`.
+    fn view(nodes: [u16; 3]) -> GroupView {
+        let whole = |node| Some(Holder { host: host(node), since: ViewVersion(1) });
+        let holders = nodes.map(|node| Holders { whole: whole(node), filling: None }).to_vec();
+        let (data, parity, learners, former) = Default::default();
+        GroupView { group: GroupId(0), version: ViewVersion(5), data, parity, learners, former, holders }
+    }
+
     fn missing(mend: &Mend, role: u8, view: u64) -> Missing {
         let view = ViewVersion(view);
         Missing { number: 1, member: member(role), chunk: mend.chunk(), view, whole: false }
@@ -422,6 +445,26 @@ mod tests {
         assert!(mend.missing.is_empty() && mend.sources.len() == 2);
         mend.miss(Rules::all(), host(1), &missing(&mend, 1, 5), ViewVersion(5));
         assert!(mend.missing[&(1, host(1))] && mend.sources.is_empty());
+    }
+
+    #[test]
+    fn what_comes_from_holders_that_stay_is_not_asked_for_again_under_another_view() {
+        let mut mend = mend();
+        mend.asked = 1;
+        mend.adopt(Rules::all(), &view([0, 1, 2]));
+        assert_eq!((mend.asked, mend.sources.len()), (1, 2), "they are who they were");
+        mend.adopt(Rules::all(), &view([0, 1, 3]));
+        assert!(mend.asked == 0 && mend.sources.is_empty(), "role 2 is somebody else's");
+    }
+
+    #[test]
+    fn who_waits_tries_again_under_another_view() {
+        for wait in [Wait::Room, Wait::Others, Wait::Owner] {
+            let mut mend = mend();
+            (mend.asked, mend.waits_for) = (1, wait);
+            mend.adopt(Rules::all(), &view([0, 1, 2]));
+            assert!(mend.wants_more() && mend.sources.is_empty(), "{wait:?}");
+        }
     }
 
     #[test]

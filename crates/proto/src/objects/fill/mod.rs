@@ -121,7 +121,7 @@ impl Fill {
                 self.batches.forget();
             }
         }
-        self.mends.values_mut().for_each(|mend| mend.reconsider(scope.rules()));
+        self.mends.values_mut().for_each(|mend| mend.adopt(scope.rules(), view));
         self.go_on(scope);
     }
 
