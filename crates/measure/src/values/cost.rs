@@ -33,9 +33,9 @@ struct Turn {
     get: [f64; 2],
 }
 
-/// All sides at all lengths.
-pub fn measure(sizes: &[usize], rounds: usize, bytes: usize) -> Result<Vec<Cost>, String> {
-    let sides = Side::ALL.into_iter().map(Side::start).collect::<Result<Vec<_>, _>>()?;
+/// These sides at these lengths.
+pub fn measure(sides: &[Side], sizes: &[usize], rounds: usize, bytes: usize) -> Result<Vec<Cost>, String> {
+    let sides = sides.iter().map(|side| side.start()).collect::<Result<Vec<_>, _>>()?;
     let pattern = noise(PATTERN_BYTES);
     let mut costs = Vec::new();
     for &len in sizes {

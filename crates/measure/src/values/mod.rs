@@ -28,6 +28,7 @@ use growth::Growth;
 use large::Large;
 use lost::Lost;
 use memory::Stored;
+use sides::Side;
 
 /// What long values cost.
 #[derive(Parser, Debug)]
@@ -59,6 +60,8 @@ struct Arguments {
 enum Part {
     /// Server CPU for each megabyte, by the length of values, beside the peers
     Costs,
+    /// The same for each layout of values in chunks, from 1 MB on
+    Layouts,
     /// One value of a gigabyte
     Large,
     /// Resident memory for each byte
@@ -71,13 +74,17 @@ enum Part {
     Growth,
 }
 
-const PARTS: [Part; 6] = [Part::Costs, Part::Large, Part::Memory, Part::Degraded, Part::Lost, Part::Growth];
+const PARTS: [Part; 7] =
+    [Part::Costs, Part::Layouts, Part::Large, Part::Memory, Part::Degraded, Part::Lost, Part::Growth];
+/// Shorter values hardly differ by their layout.
+const LEAST_LAID_OUT: usize = 1_000_000;
 
 /// All that was measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Document {
     costs: Vec<Cost>,
+    layouts: Vec<Cost>,
     floor: Option<Floor>,
     large: Vec<Large>,
     stored: Vec<Stored>,
@@ -100,8 +107,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         }
         match part {
             Part::Costs => {
-                document.costs = cost::measure(&arguments.sizes, arguments.rounds, arguments.bytes)?;
+                let (sizes, rounds) = (&arguments.sizes, arguments.rounds);
+                document.costs = cost::measure(&Side::PEERS, sizes, rounds, arguments.bytes)?;
                 document.floor = Some(floor::measure()?);
+            }
+            Part::Layouts => {
+                let mut sizes = arguments.sizes.clone();
+                sizes.retain(|len| *len >= LEAST_LAID_OUT);
+                let (rounds, bytes) = (arguments.rounds, arguments.bytes);
+                document.layouts = cost::measure(&Side::LAYOUTS, &sizes, rounds, bytes)?;
             }
             Part::Large => document.large = large::measure(arguments.largest, arguments.rounds)?,
             Part::Memory => document.stored = memory::measure()?,

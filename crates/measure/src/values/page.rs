@@ -13,12 +13,19 @@ one machine, which may be shared; all sides take turns, medians of the rounds. C
 Gestalt with every value in chunks (`--striped-above always`) and with none.
 ";
 
+type Figure = fn(&Cost) -> f64;
+const FIGURES: [(&str, Figure); 4] = [
+    ("SET: server CPU, ms/MB", |cost| cost.set_ms.median),
+    ("GET: server CPU, ms/MB", |cost| cost.get_ms.median),
+    ("SET: MB/s", |cost| cost.set_rate.median),
+    ("GET: MB/s", |cost| cost.get_rate.median),
+];
+
 pub(super) fn render(document: &Document) -> String {
     let mut text = PREFACE.to_owned();
-    costs(&mut text, "SET: server CPU, ms/MB", &document.costs, |cost| cost.set_ms.median);
-    costs(&mut text, "GET: server CPU, ms/MB", &document.costs, |cost| cost.get_ms.median);
-    costs(&mut text, "SET: MB/s", &document.costs, |cost| cost.set_rate.median);
-    costs(&mut text, "GET: MB/s", &document.costs, |cost| cost.get_rate.median);
+    for (title, figure) in FIGURES {
+        costs(&mut text, title, &document.costs, (&Side::PEERS, figure));
+    }
     if let Some(floor) = &document.floor {
         text.push_str(&format!(
             "\nPlain sockets over the loopback in the same run: {} ms/MB to send, {} to receive. So those that move the bytes of a GET by way of a node that \
@@ -28,6 +35,9 @@ pub(super) fn render(document: &Document) -> String {
             floor.get(),
             floor.set()
         ));
+    }
+    for (title, figure) in FIGURES.iter().filter(|_| !document.layouts.is_empty()) {
+        costs(&mut text, &format!("Layouts. {title}"), &document.layouts, (&Side::LAYOUTS, *figure));
     }
     if !document.large.is_empty() {
         text.push_str("\n## One large value\n\n| | bytes | set, MB/s | get, MB/s | first byte, ms |\n| --- | --- | --- | --- | --- |\n");
@@ -103,15 +113,15 @@ fn growth(text: &mut String, all: &[Growth]) {
 }
 
 /// A table of one figure: lengths down, sides across.
-fn costs(text: &mut String, title: &str, costs: &[Cost], figure: fn(&Cost) -> f64) {
+fn costs(text: &mut String, title: &str, costs: &[Cost], (sides, figure): (&[Side], Figure)) {
     text.push_str(&format!("\n## {title}\n\n| bytes |"));
-    Side::ALL.iter().for_each(|side| text.push_str(&format!(" {} |", side.title())));
-    text.push_str(&format!("\n| ---{} |\n", " | ---".repeat(Side::ALL.len())));
+    sides.iter().for_each(|side| text.push_str(&format!(" {} |", side.title())));
+    text.push_str(&format!("\n| ---{} |\n", " | ---".repeat(sides.len())));
     let mut lens: Vec<usize> = costs.iter().map(|cost| cost.len).collect();
     lens.dedup();
     for len in lens {
         text.push_str(&format!("| {len} |"));
-        for side in Side::ALL {
+        for &side in sides {
             let found = costs.iter().find(|cost| cost.len == len && cost.side == side);
             text.push_str(&found.map_or(" - |".to_owned(), |cost| format!(" {} |", figure(cost))));
         }

@@ -18,6 +18,10 @@ pub enum Side {
     Striped,
     /// The same: no value in chunks.
     Packed,
+    /// Values in chunks, each of which has as long a part of the value as it can (`--layout wide`).
+    Wide,
+    /// The same with a copy beside them (`--layout copy`).
+    Copy,
     Memcached,
     /// valkey with two replicas that follow when they can.
     Replicas,
@@ -32,13 +36,18 @@ pub struct Running {
 }
 
 impl Side {
-    pub const ALL: [Self; 5] = [Self::Striped, Self::Packed, Self::Memcached, Self::Replicas, Self::Wait];
+    /// Beside others.
+    pub const PEERS: [Self; 5] = [Self::Striped, Self::Packed, Self::Memcached, Self::Replicas, Self::Wait];
+    /// How values in chunks may lie.
+    pub const LAYOUTS: [Self; 3] = [Self::Striped, Self::Wide, Self::Copy];
 
     /// For tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Striped => "Gestalt rs(3+2), in chunks",
             Self::Packed => "Gestalt rs(3+2), whole",
+            Self::Wide => "Gestalt rs(3+2), in chunks, wide",
+            Self::Copy => "Gestalt copy+rs(3+2)",
             Self::Memcached => "memcached",
             Self::Replicas => "valkey 1+2 async",
             Self::Wait => "valkey 1+2 WAIT 2",
@@ -54,6 +63,8 @@ impl Side {
         let server = match self {
             Self::Striped => gestalt("rs(3+2)", 5, "always")?,
             Self::Packed => gestalt("rs(3+2)", 5, "never")?,
+            Self::Wide => laid_out("wide")?,
+            Self::Copy => laid_out("copy")?,
             Self::Memcached => Server::memcached_for_values(MEMCACHED_MIB.0, MEMCACHED_MIB.1)?,
             Self::Replicas | Self::Wait => Server::valkey(2)?,
         };
@@ -81,13 +92,24 @@ pub fn gestalt(profile: &str, nodes: u16, striped_above: &str) -> Result<Server,
     striped(Server::gestalt(profile, nodes, NODE_MEMORY)?, striped_above)
 }
 
+/// A cluster with every value in chunks that lie so.
+fn laid_out(layout: &str) -> Result<Server, String> {
+    let server = Server::gestalt("rs(3+2)", 5, NODE_MEMORY)?;
+    with(server, &["--striped-above", "always", "--layout", layout])
+}
+
 /// A cluster that runs, with values in chunks above that length from now on.
 pub fn striped(server: Server, striped_above: &str) -> Result<Server, String> {
+    with(server, &["--striped-above", striped_above])
+}
+
+/// A cluster that runs, whose namespace has these options from now on.
+fn with(server: Server, options: &[&str]) -> Result<Server, String> {
     if let Some(cluster) = server.cluster() {
-        let set = ["namespace", "set", "default", "--striped-above", striped_above, "--http", "{http}"];
+        let set = [&["namespace", "set", "default", "--http", "{http}"], options].concat();
         let (status, _, error) = cluster.gestalt(&set)?;
         if !status.success() {
-            return Err(format!("--striped-above {striped_above}: {error}"));
+            return Err(format!("{options:?}: {error}"));
         }
     }
     // Until all nodes have heard of it.
