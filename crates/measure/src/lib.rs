@@ -18,6 +18,7 @@ pub mod graphs;
 pub mod map;
 pub mod native;
 pub mod peers;
+mod plot;
 mod spread;
 pub mod values;
 pub mod ycsb;

@@ -5,12 +5,18 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use processes::binary::{binary, forget_settings};
 use processes::namespaces::{Machines, Process};
 use processes::pages::{metric, page};
+
+use super::Trouble;
 
 const COORDINATOR_PORT: u16 = 9179;
 const HTTP_PORT: u16 = 9180;
@@ -19,6 +25,43 @@ const PEER_PORT: u16 = 9000;
 /// How long anything may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How many times less a slow link carries.
+const SLOWER: u32 = 4;
+/// A busy process stands still for so long, and runs for as long.
+const STANDSTILL: Duration = Duration::from_millis(10);
+
+/// A process that stands still for half of the time, until this is dropped.
+pub(super) struct Busy {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn start(pid: u32) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_over);
+        let pid = Pid::from_raw(pid.cast_signed());
+        let thread = thread::spawn(move || {
+            while !until.load(Ordering::Relaxed) {
+                for signal in [Signal::SIGSTOP, Signal::SIGCONT] {
+                    let _ = kill(pid, signal);
+                    sleep(STANDSTILL);
+                }
+            }
+        });
+        Self { is_over, thread: Some(thread) }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// How a cluster is made.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -26,6 +69,8 @@ pub(super) struct Plan {
     pub nodes: u16,
     /// Bandwidth of each node's link, in each direction.
     pub mbit: u32,
+    /// What is wrong with one of them.
+    pub trouble: Trouble,
     /// `--repair-by`, `--graphs`.
     pub repair_by: &'static str,
     pub graphs: &'static str,
@@ -106,6 +151,18 @@ impl Cluster {
     pub(super) fn store(&self, count: u32, len: usize) -> Result<(), String> {
         let to = SocketAddr::from((address(0), MEMCACHED_PORT));
         self.machines.at(OUTSIDE).run(move || store(to, count, len).map_err(|error| error.to_string()))
+    }
+
+    /// From now on something is wrong with this node, if anything is; until what is returned is dropped, if it stands still now and then.
+    pub(super) fn trouble(&self, node: u16) -> Result<Option<Busy>, String> {
+        match self.plan.trouble {
+            Trouble::None => Ok(None),
+            Trouble::Slow => {
+                self.machines.shape(address(node), self.plan.mbit / SLOWER)?;
+                Ok(None)
+            }
+            Trouble::Busy => Ok(self.nodes[usize::from(node)].pid().map(Busy::start)),
+        }
     }
 
     /// Kills a node.

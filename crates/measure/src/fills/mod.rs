@@ -5,13 +5,14 @@ mod machines;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use codec::Code;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use machines::{Cluster, Plan};
 
@@ -27,10 +28,21 @@ const WAYS: [(&str, &str); 8] = [
     ("chain", "incoherent"),
 ];
 const MIB: usize = 1 << 20;
+/// What is wrong with one of those whose chunks are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Trouble {
+    /// Nothing
+    None,
+    /// Its link has a quarter of the bandwidth
+    Slow,
+    /// Its process stands still for half of the time
+    Busy,
+}
 
 /// A holder is filled over shaped links, as a page.
 #[derive(Parser, Debug)]
-#[command(name = "fills", after_help = "Example: fills --codes 'rs(6+3)' --mbit 100 --chunks 32 --runs 3")]
+#[command(name = "fills", after_help = "Example: fills --codes 'rs(6+3)' --mbit 100 --trouble slow --runs 3")]
 struct Arguments {
     /// Codes
     #[arg(long, value_delimiter = ';', default_value = "rs(3+2);rs(6+3)")]
@@ -38,25 +50,33 @@ struct Arguments {
     /// Bandwidths of each node's link, in Mbit/s
     #[arg(long, value_delimiter = ',', default_values_t = [100, 1000])]
     mbit: Vec<u32>,
+    /// What is wrong with one of the nodes whose chunks are needed
+    #[arg(long, value_delimiter = ',', value_enum, default_values_t = [Trouble::None, Trouble::Slow, Trouble::Busy])]
+    trouble: Vec<Trouble>,
     /// Chunks of 1 MiB that the node gets at 100 Mbit/s; twice as many at ten times that
     #[arg(long, default_value_t = 32)]
     chunks: u32,
     /// Ways: as --repair-by says; all of them if not given
     #[arg(long, value_delimiter = ',')]
     ways: Vec<String>,
-    /// Runs of each, of which the median counts
+    /// Runs of each, of which the median counts; ways take turns
     #[arg(long, default_value_t = 3)]
     runs: usize,
-    /// Where the page goes
+    /// Where the page goes. What is not measured is kept from the last time
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
 }
 
 /// One way of filling, measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Filled {
     code: String,
     mbit: u32,
+    #[serde(default = "nothing")]
+    trouble: Trouble,
+    /// How often it was run.
+    #[serde(default)]
+    runs: usize,
     way: String,
     execution: String,
     /// Bytes of the chunks that the node has got.
@@ -83,59 +103,89 @@ pub fn main() -> ExitCode {
     crate::ended("fills", run(&Arguments::parse()))
 }
 
+fn nothing() -> Trouble {
+    Trouble::None
+}
+
 fn run(arguments: &Arguments) -> Result<(), String> {
-    let mut all = Vec::new();
+    let mut all = open(&arguments.out.join("fills.json"))?;
     for code in &arguments.codes {
-        for mbit in &arguments.mbit {
-            let is_wanted =
-                |way: &str| arguments.ways.is_empty() || arguments.ways.iter().any(|it| it == way);
-            for (way, execution) in WAYS.into_iter().filter(|(way, _)| is_wanted(way)) {
-                let filled = measure(arguments, code, *mbit, (way, execution))?;
+        for (mbit, trouble) in
+            arguments.mbit.iter().flat_map(|mbit| arguments.trouble.iter().map(|trouble| (*mbit, *trouble)))
+        {
+            for filled in measure(arguments, code, mbit, trouble)? {
                 println!("{}", line(&filled));
-                all.push(filled);
+                keep(&mut all, filled);
             }
+            // After each of them: the next one may fail.
+            save(arguments, &all)?;
         }
     }
+    Ok(())
+}
+
+/// What was measured the last time.
+fn open(path: &Path) -> Result<Vec<Filled>, String> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| format!("{}: {error}", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+/// In the place of the same that was measured before, if it was.
+fn keep(all: &mut Vec<Filled>, filled: Filled) {
+    match all.iter_mut().find(|known| known.is_same_as(&filled)) {
+        Some(known) => *known = filled,
+        None => all.push(filled),
+    }
+}
+
+fn save(arguments: &Arguments, all: &[Filled]) -> Result<(), String> {
     let write = |name: &str, text: String| {
         let path = arguments.out.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
-    write("fills.json", serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?)?;
-    write("fills.md", page(arguments, &all))
+    write("fills.json", serde_json::to_string_pretty(all).map_err(|error| error.to_string())?)?;
+    write("fills.md", page(all))
 }
 
-fn measure(
-    arguments: &Arguments,
-    name: &str,
-    mbit: u32,
-    (way, execution): (&'static str, &'static str),
-) -> Result<Filled, String> {
+/// All ways, which take turns.
+fn measure(arguments: &Arguments, name: &str, mbit: u32, trouble: Trouble) -> Result<Vec<Filled>, String> {
     let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
     let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
-    let plan = Plan {
-        profile: name.to_owned(),
-        nodes: code.n() as u16 + 1,
-        mbit,
-        repair_by: way,
-        graphs: execution,
-    };
+    let is_wanted = |way: &str| arguments.ways.is_empty() || arguments.ways.iter().any(|it| it == way);
+    let ways: Vec<_> = WAYS.into_iter().filter(|(way, _)| is_wanted(way)).collect();
+    let mut runs: Vec<Vec<Run>> = ways.iter().map(|_| Vec::new()).collect();
     let chunks = arguments.chunks * if mbit >= 1000 { 2 } else { 1 };
-    let runs = (0..arguments.runs).map(|_| fill(&plan, code.k(), chunks)).collect::<Result<Vec<Run>, _>>()?;
-    let median = |of: fn(&Run) -> f64| {
-        let mut values: Vec<f64> = runs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        [values[values.len() / 2], values[0], values[values.len() - 1]]
+    for _ in 0..arguments.runs {
+        for ((way, execution), runs) in ways.iter().zip(&mut runs) {
+            let nodes = code.n() as u16 + 1;
+            let plan =
+                Plan { profile: name.to_owned(), nodes, mbit, trouble, repair_by: way, graphs: execution };
+            runs.push(fill(&plan, code.k(), chunks)?);
+        }
+    }
+    let filled = |((way, execution), runs): ((&str, &str), Vec<Run>)| {
+        let median = |of: fn(&Run) -> f64| {
+            let mut values: Vec<f64> = runs.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            [values[values.len() / 2], values[0], values[values.len() - 1]]
+        };
+        Filled {
+            code: name.to_owned(),
+            mbit,
+            trouble,
+            runs: runs.len(),
+            way: way.to_owned(),
+            execution: execution.to_owned(),
+            bytes: median(|run| run.bytes as f64)[0] as u64,
+            seconds: median(|run| run.seconds),
+            sent_bytes: median(|run| run.sent_bytes as f64)[0] as u64,
+            cpu_seconds: median(|run| run.cpu_seconds)[0],
+        }
     };
-    Ok(Filled {
-        code: name.to_owned(),
-        mbit,
-        way: way.to_owned(),
-        execution: execution.to_owned(),
-        bytes: median(|run| run.bytes as f64)[0] as u64,
-        seconds: median(|run| run.seconds),
-        sent_bytes: median(|run| run.sent_bytes as f64)[0] as u64,
-        cpu_seconds: median(|run| run.cpu_seconds)[0],
-    })
+    Ok(ways.into_iter().zip(runs).map(filled).collect())
 }
 
 /// Values of one stripe each; then a node is killed, and what it held is made anew at the one that is to spare.
@@ -150,7 +200,10 @@ fn fill(plan: &Plan, k: usize, chunks: u32) -> Result<Run, String> {
     cluster.wait_for("chunks at all nodes", |cluster| cluster.metric(HERE) == all)?;
     // Not the one that clients write to.
     let has_chunks = |node: &u16| cluster.metric_of(*node, HERE) == Some(of_role);
-    let lost = (1..plan.nodes).find(has_chunks).ok_or("no node has a chunk of each value")?;
+    let mut holders = (1..plan.nodes).filter(has_chunks);
+    let (lost, troubled) =
+        holders.next().zip(holders.next()).ok_or("no two nodes have a chunk of each value")?;
+    let _busy = cluster.trouble(troubled)?;
     cluster.kill(lost);
     // From when it is known what is lacking: a graph makes many chunks, and they are there at once when it ends.
     let has_begun = |cluster: &Cluster| cluster.metric(LACKING) > 0 || cluster.metric(HERE) > all - of_role;
@@ -166,6 +219,12 @@ fn fill(plan: &Plan, k: usize, chunks: u32) -> Result<Run, String> {
 }
 
 impl Filled {
+    fn is_same_as(&self, other: &Self) -> bool {
+        let key = |filled: &Self| (filled.mbit, filled.trouble);
+        let names = |filled: &Self| [&filled.code, &filled.way, &filled.execution].map(String::clone);
+        key(self) == key(other) && names(self) == names(other)
+    }
+
     fn mib_per_s(&self) -> f64 {
         self.bytes as f64 / MIB as f64 / self.seconds[0]
     }
@@ -178,9 +237,14 @@ impl Filled {
 
 fn line(filled: &Filled) -> String {
     format!(
-        "| {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
+        "| {} | {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
         filled.code,
         filled.mbit,
+        match filled.trouble {
+            Trouble::None => "none",
+            Trouble::Slow => "slow link",
+            Trouble::Busy => "busy node",
+        },
         filled.way,
         if filled.execution == "incoherent" { ", incoherent" } else { "" },
         filled.seconds[0],
@@ -193,21 +257,20 @@ fn line(filled: &Filled) -> String {
     )
 }
 
-fn page(arguments: &Arguments, all: &[Filled]) -> String {
-    let mut page = format!(
-        "# A holder that is filled over shaped links\n\n\
+fn page(all: &[Filled]) -> String {
+    let mut page = "# A holder that is filled over shaped links\n\n\
          Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
          (`tc tbf`). Values of one stripe each, chunks of 1 MiB; one node is killed, and the one that is to spare gets its chunk of each value\n\
-         ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it: {} runs of each, medians.\n\n\
+         ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it; medians, ways take turns.\n\n\
+         *Trouble*: of those that have chunks one has, from the loss on, a link of a quarter of the bandwidth, or it stands still for 10 ms of each 20 ms.\n\
          *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
          up to 1. *Sent*: bytes that all nodes have sent each other, for each byte that was made. *CPU*: processor time of all nodes, milliseconds\n\
          for each MiB that was made.\n\n\
-         | code | Mbit/s | way | seconds (least to most) | MiB/s | of the link | sent | CPU |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
-        arguments.runs
-    );
+         | code | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
     for filled in all {
-        let _ = writeln!(page, "{}", line(filled));
+        let _ = writeln!(page, "{} {} |", line(filled), filled.runs);
     }
     page
 }

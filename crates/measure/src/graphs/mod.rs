@@ -4,6 +4,7 @@
 mod cost;
 mod document;
 mod page;
+mod plots;
 mod scene;
 mod ycsb;
 
@@ -95,7 +96,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
     };
     write("graphs.json", serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)?;
-    write("graphs.md", page::render(&document))
+    let plots = plots::all(&document);
+    plots.iter().try_for_each(|named| write(&named.name, named.plot.svg()?))?;
+    write("graphs.md", page::render(&document, &plots))
 }
 
 /// What was run the last time.

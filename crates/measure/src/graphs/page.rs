@@ -1,6 +1,7 @@
 //! The page.
 
 use super::document::{Cell, Document, Encoded, Filled, Percentiles, Repaired, Worked, Ycsb};
+use super::plots::Named;
 
 const PREFACE: &str = "# Coding graphs over a network in virtual time
 
@@ -10,8 +11,11 @@ Every run starts with the graph's message and ends when the chunk is whole where
 the last two tables. What TCP does to flows that share a link, and what the kernel costs, is not in it.
 ";
 
-pub(super) fn render(document: &Document) -> String {
+pub(super) fn render(document: &Document, plots: &[Named]) -> String {
     let mut text = PREFACE.to_owned();
+    for Named { name, plot } in plots {
+        text.push_str(&format!("\n![{}]({name})\n", plot.title));
+    }
     text.push_str(&repaired(&document.repaired));
     text.push_str(&cells(&document.cells));
     text.push_str(&summary(document));

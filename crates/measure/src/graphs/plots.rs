@@ -1,0 +1,73 @@
+//! Lines by length of a chunk and by number of nodes.
+
+use super::document::{Cell, Document};
+use super::{ALL, Scheme};
+use crate::plot::Plot;
+
+/// The code whose figures are drawn; those of the others are in the tables.
+const CODE: &str = "rs(6+3)";
+
+/// A plot with the name of its file.
+pub(super) struct Named {
+    pub name: String,
+    pub plot: Plot,
+}
+
+/// All of them for which there are figures.
+pub(super) fn all(document: &Document) -> Vec<Named> {
+    let repairs = [1.0, 10.0, 100.0].map(|gbit| Named {
+        name: format!("graphs-repair-{gbit}.svg"),
+        plot: by_length(
+            document,
+            format!("one lost chunk of {CODE} at {gbit} Gbit/s"),
+            "microseconds",
+            gbit,
+            |cell| cell.us,
+        ),
+    });
+    let incoherent = Named {
+        name: "graphs-incoherent-10.svg".to_owned(),
+        plot: by_length(
+            document,
+            format!("one lost chunk of {CODE} at 10 Gbit/s, incoherently"),
+            "times of coherently",
+            10.0,
+            |cell| cell.incoherent_us / cell.us,
+        ),
+    };
+    let fills = [1.0, 10.0]
+        .map(|gbit| Named { name: format!("graphs-fill-{gbit}.svg"), plot: by_nodes(document, gbit) });
+    repairs.into_iter().chain([incoherent]).chain(fills).filter(|named| named.plot.has_lines()).collect()
+}
+
+fn by_length(
+    document: &Document,
+    title: String,
+    y_label: &'static str,
+    gbit: f64,
+    figure: fn(&Cell) -> f64,
+) -> Plot {
+    let line = |scheme: Scheme| {
+        let scheme = scheme.to_string();
+        let of = |cell: &&Cell| cell.code == CODE && cell.gbit == gbit && cell.scheme == scheme;
+        let points = document.cells.iter().filter(of).map(|cell| (f64::from(cell.len), figure(cell)));
+        (scheme.clone(), points.collect())
+    };
+    Plot { title, x_label: "bytes of the chunk", y_label, lines: ALL.map(line).into() }
+}
+
+fn by_nodes(document: &Document, gbit: f64) -> Plot {
+    let line = |scheme: Scheme| {
+        let scheme = scheme.to_string();
+        let of = document.filled.iter().filter(|filled| filled.gbit == gbit && filled.scheme == scheme);
+        let points = of.map(|filled| (f64::from(filled.nodes), filled.mib_per_s)).collect();
+        (scheme, points)
+    };
+    let lines = ALL.map(line).into_iter().filter(|(_, points): &(_, Vec<_>)| !points.is_empty()).collect();
+    Plot {
+        title: format!("a holder of {CODE} that is filled at {gbit} Gbit/s"),
+        x_label: "nodes",
+        y_label: "MiB a second",
+        lines,
+    }
+}
