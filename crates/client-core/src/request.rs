@@ -202,7 +202,7 @@ impl Request {
             }
             Op::Touch { ttl } => Ask::Touch { ttl: *ttl },
             Op::Stat => Ask::Stat,
-            Op::Locate => Ask::Locate,
+            Op::Locate { from } => Ask::Locate { from: *from },
             Op::Session => Ask::Session,
             Op::Scan(_) => return None,
         };
@@ -253,6 +253,11 @@ impl Request {
     /// Whether it can go only where names are known: what may have been done, or asks for a session.
     pub(crate) fn needs_names(&self) -> bool {
         self.may_be_done() || matches!(self.op, Op::Session)
+    }
+
+    /// Whether it can go only where it may be asked from any byte on where a value lies.
+    pub(crate) fn needs_pages(&self) -> bool {
+        matches!(self.op, Op::Locate { from: 1.. })
     }
 
     /// What it asks now is asked again.

@@ -392,6 +392,52 @@ fn values_of_any_length_are_streamed_both_ways() {
 }
 
 #[test]
+fn all_of_a_value_of_more_stripes_than_one_answer_names_is_located() {
+    let plan = Plan { nodes: 3, profile: "rs(2+1)", groups: 3, ..Plan::default() };
+    let cluster = Cluster::of(&plan, |config| config.memory_bytes = 256 << 20);
+    let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":65536},"chunk_bytes":65536}}}}}"#;
+    assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
+    let (stripe, len) = (2 * 65_536, 515 * 2 * 65_536 + 1000);
+    runtime().block_on(async {
+        let client = client(&cluster, 1).await;
+        // Each worker hears of the policy for itself.
+        let begun = std::time::Instant::now();
+        while client.set("film", noise(7, len as usize)).await.is_err() {
+            assert!(begun.elapsed() < PATIENCE);
+        }
+        let first = client.locate_from("film", 0).await.unwrap();
+        assert_eq!(first.next_page(), Some(512 * stripe));
+        let places = client.locate("film").await.unwrap();
+        let (_, spans) = places.found.as_ref().expect("it is there");
+        assert!(spans.iter().all(|span| span.nodes.len() == 2 && !span.nodes.contains(&None)));
+        assert_eq!(spans.len(), 516);
+        let mut end = 0;
+        for range in places.ranges() {
+            assert_eq!(range.bytes.start, end);
+            end = range.bytes.end;
+        }
+        assert_eq!((end, places.next_page()), (len, None));
+        // A page begins with the stripe that has the byte.
+        for (from, first, count) in
+            [(stripe - 1, 0, 512), (stripe, 1, 512), (5 * stripe + 7, 5, 511), (len - 1, 515, 1)]
+        {
+            let page = client.locate_from("film", from).await.unwrap();
+            let (_, found) = page.found.expect("it is there");
+            assert_eq!(found[..], spans[first..first + count], "from {from}");
+        }
+        for from in [len, u64::MAX] {
+            let page = client.locate_from("film", from).await.unwrap();
+            assert!(page.next_page().is_none() && page.found.is_some_and(|(_, spans)| spans.is_empty()));
+        }
+        client.set("short", "value").await.unwrap();
+        for (from, count) in [(0, 1), (4, 1), (5, 0)] {
+            let page = client.locate_from("short", from).await.unwrap();
+            assert_eq!(page.found.expect("it is there").1.len(), count, "from {from}");
+        }
+    });
+}
+
+#[test]
 fn a_node_that_ends_costs_no_wrong_answer_and_reads_go_on() {
     let mut cluster = Cluster::start();
     let runtime = runtime();
