@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. It changes whenever a function or a struct does; compare it with gestalt_abi(). */
-#define GESTALT_ABI 2
+#define GESTALT_ABI 3
 
 /* Answers. */
 #define GESTALT_OK 0
