@@ -1,6 +1,6 @@
 //! Values that are received where their caller wants them.
 //!
-//! Whoever reads from a connection asks of a frame of which the beginning has come where the value in it goes, and receives the rest there.
+//! Whoever reads from a connection ([`Intake`](crate::Intake)) asks of a frame of which the beginning has come where the value in it goes, and receives the rest there.
 //! The question is asked again before each read: as long as its answer is the same, and no longer, that memory may be written to. A cell of
 //! a value in chunks lies where it belongs before it is known to be good, or whether it will be given out: only the end of its request says that
 //! what lies there is the value.
@@ -67,11 +67,20 @@ impl Receiving<'_> {
         }
     }
 
+    /// Whether that is still so of a frame which begins with `head`, and of which more comes.
+    #[must_use]
+    pub fn still_lands(&self, conn: ConnId, head: &[u8], landing: &Landing) -> bool {
+        let is_waited_for = self.core.requests.get(landing.id).is_some();
+        let is_same = self.landing(conn, head) == Some(*landing);
+        self.core.config.rules.still_lands(is_same, is_waited_for)
+    }
+
     fn landing_of_piece(&self, id: RequestId, len: u32) -> Option<Landing> {
         let request = self.core.requests.get(id)?;
         let reading = request.reading?;
         let fits = reading.len() <= request.room && u64::from(len) <= reading.rest().len;
-        let (all, at, len) = (reading.len(), reading.come, len as usize);
+        let at = self.core.config.rules.lands_behind(reading.come);
+        let (all, len) = (reading.len(), len as usize);
         fits.then_some(Landing { id, all, at, len, head: HEADER_BYTES })
     }
 

@@ -6,6 +6,7 @@
 //! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
 //!   that are longer than a frame;
 //! - `chunks`: chunks that clients put there, and those that they read;
+//! - `rooms`: buffers of a process, in which values are received;
 //! - `scanning`: a scan of a process;
 //! - `promises`: what a core may send, whoever hears it; `vows`: what nodes have said and have to stand by;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
@@ -17,6 +18,7 @@ mod pieces;
 mod port;
 mod process;
 mod promises;
+mod rooms;
 mod scanning;
 mod vows;
 

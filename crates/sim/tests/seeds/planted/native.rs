@@ -84,4 +84,7 @@ planted! {
     a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
     a_data_role_that_a_scan_passes_over_is_found: ScanSkipsWhatMoved;
     an_id_that_is_gone_and_used_on_is_found: GoneIdUnheeded;
+    a_buffer_that_is_written_to_after_the_end_is_found: LandsAfterEnd;
+    a_buffer_in_which_two_tries_are_mixed_is_found: LandsOfFormerTry;
+    a_piece_that_is_received_elsewhere_in_its_buffer_is_found: LandsAtStart;
 }
