@@ -60,6 +60,12 @@ impl Buffers {
         self.buffer(id).map(|buffer| buffer.memory.len() as u64)
     }
 
+    /// Takes a buffer back that is shorter than its request's value; whether it is.
+    pub(crate) fn refuses(&mut self, id: RequestId, len: u64) -> bool {
+        let buffer = self.lent_to(id).filter(|buffer| (buffer.memory.len() as u64) < len);
+        buffer.map(Buffer::is_back).is_some()
+    }
+
     fn buffer(&self, id: RequestId) -> Option<&Buffer> {
         self.of.get(&id).map(|at| &self.all[*at]).filter(|buffer| buffer.lent == Some(id))
     }
@@ -86,8 +92,7 @@ impl Buffers {
         let Some(buffer) = self.lent_to(id) else { return Ok(None) };
         let value = told.map(|_| buffer.memory[..buffer.filled].to_vec());
         let is_it = value.as_deref() == told;
-        buffer.memory.fill(ITS_OWN);
-        buffer.lent = None;
+        buffer.is_back();
         if is_it {
             return Ok(value);
         }
@@ -119,6 +124,11 @@ impl Buffer {
             return Ok(());
         }
         Err(("landing", "bytes of a request that is over were written to its former buffer".to_owned()))
+    }
+
+    fn is_back(&mut self) {
+        self.memory.fill(ITS_OWN);
+        self.lent = None;
     }
 
     /// What lies where it belongs is not copied there, as in clients: if it was overwritten since, that shows.

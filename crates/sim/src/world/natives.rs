@@ -204,8 +204,8 @@ impl Natively<'_> {
                 if let Some(caller) = owner.callers.get_mut(&id) {
                     caller.found = Some(meta);
                 }
-                // Nobody wants what does not fit.
-                if owner.buffers.room(id).is_some_and(|room| room < len) {
+                // What does not fit is not wanted, and may be here already.
+                if owner.buffers.refuses(id, len) {
                     owner.core.cancel(id);
                 }
             }
