@@ -181,7 +181,7 @@ impl Core {
     }
 
     /// A server has said that a request has failed.
-    fn failed(&mut self, now: Time, id: RequestId, code: Code) {
+    pub(super) fn failed(&mut self, now: Time, id: RequestId, code: Code) {
         if matches!(code, Code::NoSession | Code::Expired) && self.session_is_over(now, id) {
             return;
         }

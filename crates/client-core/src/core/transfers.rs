@@ -1,7 +1,7 @@
 //! What the core does for values in chunks that it reads and writes itself (`direct`).
 
 use bytes::Bytes;
-use native::{Answer, BegunChunks, FoundChunks, FromClient};
+use native::{Answer, BegunChunks, Code, FoundChunks, FromClient};
 use types::op::Key;
 use types::{NodeId, Time};
 
@@ -124,8 +124,22 @@ impl Core {
                 Command::Room(id) => self.feed_transfer(now, id),
                 // It goes through a node from here on.
                 Command::GiveWay(id) => self.send_again(now, id, 0),
+                Command::Gone(id) => self.forget_commit(now, id),
             }
         }
+    }
+
+    /// The id is gone of a value that is to be committed: what waits for its turn is not sent. What was sent is answered, or asked again.
+    fn forget_commit(&mut self, now: Time, id: RequestId) {
+        let Some(request) = self.requests.get(id) else { return };
+        let was_sent = request.may_be_done() || request.place.is_some_and(|place| place.sent.is_some());
+        if was_sent {
+            return;
+        }
+        if let Some(connection) = request.place.and_then(|place| self.links.get_mut(place.conn)) {
+            connection.waiting.retain(|one| *one != id);
+        }
+        self.failed(now, id, Code::NotOpen);
     }
 
     fn bring_of_transfer(&mut self, id: RequestId, bytes: Bytes) {

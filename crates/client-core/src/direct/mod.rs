@@ -112,6 +112,8 @@ pub(crate) enum Command {
     Room(RequestId),
     /// It is to go through a node.
     GiveWay(RequestId),
+    /// Its id is gone, and it was to be committed.
+    Gone(RequestId),
 }
 
 impl Command {
@@ -123,7 +125,8 @@ impl Command {
             | Self::Whole(id)
             | Self::Commit(id)
             | Self::Room(id)
-            | Self::GiveWay(id) => Some(*id),
+            | Self::GiveWay(id)
+            | Self::Gone(id) => Some(*id),
             Self::Send(..) | Self::Drop(_) => None,
         }
     }
@@ -260,7 +263,8 @@ impl Direct {
                 | Command::Drop(_)
                 | Command::Found(..)
                 | Command::Bring(..)
-                | Command::Room(_) => {}
+                | Command::Room(_)
+                | Command::Gone(_) => {}
             }
             return Some(command);
         }
@@ -583,8 +587,13 @@ impl Direct {
             // Nobody can commit it any more.
             (Some(What::Renewal), Answer::Just(native::Code::NotOpen)) => {
                 let Some(part) = self.parts.remove(&id) else { return };
-                if means.rules.heeds_that_an_id_is_gone() && self.is_under_way(part.parent) {
+                if !means.rules.heeds_that_an_id_is_gone() {
+                    return;
+                }
+                if self.is_under_way(part.parent) {
                     self.give_way(part.parent);
+                } else {
+                    self.commands.push_back(Command::Gone(part.parent));
                 }
             }
             _ => self.is_over(means, id),
