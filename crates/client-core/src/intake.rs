@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use types::Time;
 
 use crate::core::Core;
-use crate::event::{ConnId, Landing};
+use crate::event::{ConnId, Landed, Landing};
 
 /// Where callers have places for the values that they read.
 pub trait Rooms {
@@ -16,7 +16,7 @@ pub trait Rooms {
     fn place(&mut self, landing: &Landing, at: u64, len: usize) -> Option<&mut dyn BufMut>;
 
     /// What lies there, all of which has been received. None = nobody waits for it any more.
-    fn view(&mut self, landing: &Landing) -> Option<Bytes>;
+    fn view(&mut self, landing: &Landing) -> Option<Landed>;
 }
 
 /// See the module.

@@ -48,7 +48,7 @@ pub use connection::disown;
 pub use core::{Core, Receiving};
 pub use direct::{Coding, Estimate, Estimates, Stats};
 pub use error::Error;
-pub use event::{Action, ConnId, Done, Event, Landing, RequestId};
+pub use event::{Action, ConnId, Done, Event, Landed, Landing, RequestId};
 pub use intake::{Intake, Next, Rooms};
 pub use operation::{Body, Op, Operation, ScanOp};
 pub use rules::{Bug, Rules};

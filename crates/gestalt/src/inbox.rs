@@ -9,8 +9,8 @@ use std::io;
 use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{BufMut, Bytes};
-use client_core::{ConnId, Core, Intake, Landing, Next, RequestId, Rooms};
+use bytes::BufMut;
+use client_core::{ConnId, Core, Intake, Landed, Landing, Next, RequestId, Rooms};
 use native::Decoder;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::tcp::OwnedReadHalf;
@@ -33,7 +33,7 @@ impl Rooms for Sinks {
         self.0.get_mut(&landing.id)?.place(landing.all, at, len)
     }
 
-    fn view(&mut self, landing: &Landing) -> Option<Bytes> {
+    fn view(&mut self, landing: &Landing) -> Option<Landed> {
         Some(self.0.get(&landing.id)?.view(landing.at, landing.len))
     }
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, Bytes};
 use client_core::{
-    Action, Config, ConnId, Core, Done, Error, Estimates, Event, Operation, RequestId, Stats, disown,
+    Action, Config, ConnId, Core, Done, Error, Estimates, Event, Landed, Operation, RequestId, Stats, disown,
 };
 use native::Meta;
 use tokio::net::TcpStream;
@@ -56,10 +56,18 @@ pub trait Sink: Send {
         None
     }
 
-    /// What lies there, all of which has been received.
-    fn view(&self, _at: u64, _len: usize) -> Bytes {
-        Bytes::new()
+    /// The same of a value that comes in pieces and in order, where it has a place for nothing else.
+    fn room_for_pieces(&self) -> u64 {
+        0
     }
+
+    /// What lies there, all of which has been received.
+    fn view(&self, _at: u64, _len: usize) -> Landed {
+        Landed::Bytes(Bytes::new())
+    }
+
+    /// So many bytes, of which [`Self::view`] has said that they are [kept](Landed::Kept), are the next ones of the value.
+    fn kept(&mut self, _len: usize) {}
 
     /// More bytes of a value that is fed may be given.
     fn wants(&mut self) {}
@@ -136,6 +144,7 @@ impl Shell {
         let (now, mut state) = self.shared.enter();
         let id = self.shared.tell_core(&mut state.core, now, |core| core.submit(now, operation))?;
         state.core.receiving().has_room(id, sink.room());
+        state.core.receiving().takes_pieces(id, sink.room_for_pieces());
         state.sinks.0.insert(id, sink);
         self.shared.dispatch(now, state);
         Ok(id)
@@ -311,6 +320,12 @@ fn tell(core: &mut Core, sinks: &mut Sinks, connections: &BTreeMap<ConnId, Arc<W
             if let Some(sink) = sinks.0.get_mut(&id) {
                 let taken = sink.data(bytes);
                 core.taken(id, taken as u64);
+            }
+        }
+        Event::Kept(id, len) => {
+            if let Some(sink) = sinks.0.get_mut(&id) {
+                sink.kept(len);
+                core.taken(id, len as u64);
             }
         }
         Event::Wants(id) => {

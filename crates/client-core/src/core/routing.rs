@@ -100,7 +100,7 @@ impl Core {
             let Some(message) = message else { continue };
             let sent = connection.ask(id, &message);
             request.place = Some(Place { conn, sent: Some(sent) });
-            if request.room > 0 {
+            if request.room.of_any() > 0 {
                 connection.landing.insert(sent.0);
             }
             if request.upload.is_some() && request.way == Way::Node {

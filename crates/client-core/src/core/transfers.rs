@@ -46,7 +46,7 @@ impl Core {
         let Some((key, deadline)) = self.key_of(id) else { return };
         let Some(request) = self.requests.get_mut(id) else { return };
         request.place = None;
-        let room = request.room;
+        let room = request.room.of_any();
         let means = Means { deadline, ..self.means(now) };
         self.direct.read(means, id, key, found, room);
         self.carry_out(now);

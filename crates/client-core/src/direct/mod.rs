@@ -549,7 +549,7 @@ impl Direct {
         let What::Fetch { batch, role, cells: Some((cells, come)) } = &part.what else { return None };
         let Kind::Read(read) = &self.transfers.get(&part.parent)?.kind else { return None };
         let (at, all) = read.place_of(*batch, *role, *come).filter(|_| len == cells.cell_len)?;
-        Some(Landing { id: part.parent, all, at, len: len as usize, head: HEADER_BYTES })
+        Some(Landing { id: part.parent, all, at, len: len as usize, head: HEADER_BYTES, in_order: false })
     }
 
     /// Bytes have been received where they were wanted.

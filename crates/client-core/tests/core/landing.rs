@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::buf::Limit;
 use bytes::{BufMut, Bytes};
-use client_core::{ConnId, Done, Error, Event, Intake, Landing, Next, RequestId, Rooms};
+use client_core::{ConnId, Done, Error, Event, Intake, Landed, Landing, Next, RequestId, Rooms};
 use native::{Answer, Ask, Cells, Chunked, Code, FoundChunks, FromServer, Meta, Piece, Value};
 use types::{Geometry, checksum};
 
@@ -46,8 +46,9 @@ impl Rooms for Memory {
         Some(&mut self.gap)
     }
 
-    fn view(&mut self, landing: &Landing) -> Option<Bytes> {
-        Some(Bytes::copy_from_slice(&self.of[&landing.id][landing.at as usize..][..landing.len]))
+    fn view(&mut self, landing: &Landing) -> Option<Landed> {
+        let bytes = &self.of[&landing.id][landing.at as usize..][..landing.len];
+        Some(Landed::Bytes(Bytes::copy_from_slice(bytes)))
     }
 }
 

@@ -392,6 +392,32 @@ fn values_of_any_length_are_streamed_both_ways() {
 }
 
 #[test]
+fn a_value_in_pieces_is_received_in_one_buffer() {
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    runtime().block_on(async {
+        let options = format!("{}&encode=server&decode=server", uri(&cluster, 1)).parse().unwrap();
+        let client = Client::with(&options).await.expect("a node that listens");
+        for len in [1000, 65_536, 65_537, 200_000, 1_000_000] {
+            let value = noise(len, len as usize);
+            client.set("k", value.clone()).await.unwrap();
+            let before = client.stats().landed_bytes;
+            let (whole, part) = (Range { start: 0, len }, Range { start: len / 4, len: len / 2 });
+            assert!(client.get("k").await.unwrap().is_some_and(|found| found.bytes == value));
+            let landed = client.stats().landed_bytes - before;
+            for range in [whole, part] {
+                let found = client.get_range("k", range).await.unwrap().expect("it is there");
+                let (start, end) = range.within(len);
+                assert!(found.bytes == value[start as usize..end as usize], "{range:?} of {len}");
+            }
+            // What fits into a frame is not copied as it is. Of each piece some comes with its head, and all of a short one.
+            let pieces = len / 65_536;
+            let least = if len > 65_536 { pieces * (65_536 - 10_000) } else { 0 };
+            assert!((least..=len).contains(&landed) && (landed > 0) == (least > 0), "{landed} of {len}");
+        }
+    });
+}
+
+#[test]
 fn all_of_a_value_of_more_stripes_than_one_answer_names_is_located() {
     let plan = Plan { nodes: 3, profile: "rs(2+1)", groups: 3, ..Plan::default() };
     let cluster = Cluster::of(&plan, |config| config.memory_bytes = 256 << 20);

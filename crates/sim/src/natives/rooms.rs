@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::buf::Limit;
 use bytes::{BufMut, Bytes};
-use client_core::{Landing, RequestId, Rooms};
+use client_core::{Landed, Landing, RequestId, Rooms};
 
 use crate::stage::book::Broken;
 
@@ -24,6 +24,8 @@ pub(crate) struct Buffers {
     /// What is being received, and where it goes.
     gap: Limit<Vec<u8>>,
     goes: Option<(Landing, u64)>,
+    /// Whether what comes next in order is kept, and not looked at.
+    keeps: bool,
 }
 
 #[derive(Default)]
@@ -39,7 +41,7 @@ struct Buffer {
 impl Default for Buffers {
     fn default() -> Self {
         let all = (0..BUFFERS).map(|_| Buffer::default()).collect();
-        Self { all, of: BTreeMap::new(), gap: Vec::new().limit(0), goes: None }
+        Self { all, of: BTreeMap::new(), gap: Vec::new().limit(0), goes: None, keeps: false }
     }
 }
 
@@ -80,6 +82,14 @@ impl Buffers {
         if let Some(buffer) = self.lent_to(id) {
             buffer.fill(bytes);
         }
+    }
+
+    /// The next bytes of a request's value are where they were received: they.
+    pub(crate) fn keep(&mut self, id: RequestId, len: usize) -> Option<&[u8]> {
+        let buffer = self.lent_to(id)?;
+        let start = buffer.filled;
+        buffer.filled += len;
+        buffer.memory.get(start..start + len)
     }
 
     /// A request is over, which has come to this value if it has: the same as it lies in its buffer, which is the process's again. Or the
@@ -153,11 +163,15 @@ impl Rooms for Buffers {
         Some(&mut self.gap)
     }
 
-    fn view(&mut self, landing: &Landing) -> Option<Bytes> {
+    fn view(&mut self, landing: &Landing) -> Option<Landed> {
+        self.keeps = !self.keeps;
+        if landing.in_order && self.keeps {
+            return self.lent_to(landing.id).map(|_| Landed::Kept(landing.len));
+        }
         let buffer = self.lent_to(landing.id)?;
         let at = landing.at as usize;
         let view = Bytes::copy_from_slice(buffer.memory.get(at..at + landing.len)?);
         buffer.views.push((landing.at, view.clone()));
-        Some(view)
+        Some(Landed::Bytes(view))
     }
 }

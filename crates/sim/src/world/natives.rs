@@ -216,6 +216,13 @@ impl Natively<'_> {
                 owner.buffers.fill(id, &bytes);
                 owner.core.taken(id, bytes.len() as u64);
             }
+            Happened::Kept(id, len) => {
+                let bytes = owner.buffers.keep(id, len).unwrap_or_default();
+                if let Some(caller) = owner.callers.get_mut(&id) {
+                    caller.value.extend_from_slice(bytes);
+                }
+                owner.core.taken(id, len as u64);
+            }
             Happened::Wants(id) => {
                 let (life, stage) = (owner.life, &mut self.world.stage);
                 let pause_us = stage.options.natives.map_or(0, |natives| natives.feed_pause_us);
