@@ -1,6 +1,5 @@
 //! What the core does for values in chunks that it reads and writes itself (`direct`).
 
-use bytes::Bytes;
 use native::{Answer, BegunChunks, Code, FoundChunks, FromClient};
 use types::op::Key;
 use types::{NodeId, Time};
@@ -113,7 +112,12 @@ impl Core {
                         Found::Other => self.finish(id, Err(Error::Changed)),
                     }
                 }
-                Command::Bring(id, bytes) => self.bring_of_transfer(id, bytes),
+                Command::Bring(id, bytes) => {
+                    let request = self.requests.get_mut(id);
+                    if add(request, bytes.len() as u64) {
+                        self.events.push_back(Event::Data(id, bytes));
+                    }
+                }
                 Command::Whole(id) => self.finish(id, Ok(Done::Value)),
                 Command::Commit(id) => {
                     if let Some(request) = self.requests.get_mut(id) {
@@ -142,13 +146,6 @@ impl Core {
         self.failed(now, id, Code::NotOpen);
     }
 
-    fn bring_of_transfer(&mut self, id: RequestId, bytes: Bytes) {
-        let reading = self.requests.get_mut(id).and_then(|request| request.reading.as_mut());
-        if reading.is_some_and(|reading| reading.add(bytes.len() as u64)) {
-            self.events.push_back(Event::Data(id, bytes));
-        }
-    }
-
     /// A part goes to a node, or to where its key is.
     fn send_part(&mut self, now: Time, part: RequestId, to: Option<NodeId>) {
         let address = match (to, self.direct.key(part)) {
@@ -167,6 +164,11 @@ impl Core {
         }
         self.pump(now, conn);
     }
+}
+
+/// The next bytes of a value have come; whether they are no more than were announced.
+fn add(request: Option<&mut Request>, bytes: u64) -> bool {
+    request.and_then(|request| request.reading.as_mut()).is_some_and(|reading| reading.add(bytes))
 }
 
 /// A request whose way was chosen has come to this. What had to be asked again, went another way in the end, or was fed says nothing of its
