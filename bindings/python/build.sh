@@ -7,7 +7,7 @@ source=$(mktemp -d)
 trap 'rm -rf "$source"' EXIT
 # Elsewhere: nothing is left between the sources.
 cp -r "$here/pyproject.toml" "$here/setup.py" "$here/README.md" "$here/gestalt" "$source"
-cp "$library" "$source/gestalt/libgestalt.so.2"
+cp "$library" "$source/gestalt/libgestalt.so.3"
 mkdir -p "$into"
 rm -f "$into"/gestalt_kv-*.whl
 "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps -w "$into" "$@" "$source"

@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
-LIBRARY = Path(__file__).with_name("gestalt") / "libgestalt.so.2"
+LIBRARY = Path(__file__).with_name("gestalt") / "libgestalt.so.3"
 
 
 class PlatformDistribution(Distribution):

@@ -2,5 +2,5 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libgestalt.so.2");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libgestalt.so.3");
 }

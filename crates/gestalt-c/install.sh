@@ -8,9 +8,9 @@ prefix=$(cd "$prefix" && pwd)
 cp "$here/include/gestalt.h" "$prefix/include/"
 cp "$from/libgestalt_c.a" "$prefix/lib/libgestalt.a"
 # Not over a file that a program has mapped.
-rm -f "$prefix/lib/libgestalt.so.2"
-cp "$from/libgestalt_c.so" "$prefix/lib/libgestalt.so.2"
-ln -sf libgestalt.so.2 "$prefix/lib/libgestalt.so"
+rm -f "$prefix/lib/libgestalt.so.3"
+cp "$from/libgestalt_c.so" "$prefix/lib/libgestalt.so.3"
+ln -sf libgestalt.so.3 "$prefix/lib/libgestalt.so"
 cat > "$prefix/lib/pkgconfig/gestalt.pc" <<PC
 prefix=$prefix
 libdir=\${prefix}/lib

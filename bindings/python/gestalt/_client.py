@@ -18,6 +18,8 @@ Key = Union[str, bytes]
 Buffer = Any
 T = TypeVar("T")
 _CALL_BYTES = ctypes.sizeof(lib.Call)
+#: How often all pages of ``locate`` are asked for when the value is replaced meanwhile.
+_LOCATE_ATTEMPTS = 8
 
 
 class Item(NamedTuple):
@@ -66,6 +68,15 @@ class Places(NamedTuple):
     role: int
     primary: Optional[int]
     spans: List[Span]
+    #: Of the value; 0 and 0 = there is none.
+    version: int
+    value_len: int
+
+    @property
+    def next_page(self) -> Optional[int]:
+        """The byte from which on the rest is to be asked for; None if there is none."""
+        end = self.spans[-1].start + self.spans[-1].len if self.spans else self.value_len
+        return end if end < self.value_len else None
 
 
 class _Lent:
@@ -255,7 +266,7 @@ def _stat(_: int, outcome: lib.Outcome) -> Optional[Stat]:
     )
 
 
-def _places(handle: int, _: lib.Outcome) -> Places:
+def _places(handle: int, outcome: lib.Outcome) -> Places:
     place, count = lib.Place(), c_size_t()
     code = lib.places(handle, byref(place), None, 0, byref(count))
     spans = (lib.Span * count.value)()
@@ -272,6 +283,8 @@ def _places(handle: int, _: lib.Outcome) -> Places:
         place.role,
         None if place.primary < 0 else place.primary,
         [Span(one.start, one.len, one.cell_len, [node(one.nodes[at]) for at in range(one.node_count)]) for one in spans],
+        outcome.version,
+        outcome.value_len,
     )
 
 
@@ -531,11 +544,29 @@ class Client:
         return self._simple(lib.istat, key, _stat, False)
 
     def locate(self, key: Key) -> Places:
-        """Where a key is at home, and where its bytes lie."""
-        return self._simple(lib.ilocate, key, _places, True).result()
+        """Where a key is at home, and where its bytes lie, all of them: one request for every 512 stripes of the value.
+        :class:`Changed` if it is replaced again and again meanwhile."""
+        for _ in range(_LOCATE_ATTEMPTS):
+            places = self._locate(key, 0, True).result()
+            while (offset := places.next_page) is not None:
+                page = self._locate(key, offset, True).result()
+                if page.version != places.version or not page.spans:
+                    break
+                places = places._replace(spans=places.spans + page.spans)
+            else:
+                return places
+        raise error(lib.CHANGED)
 
-    def ilocate(self, key: Key) -> "Request[Places]":
-        return self._simple(lib.ilocate, key, _places, False)
+    def ilocate(self, key: Key, *, offset: int = 0) -> "Request[Places]":
+        """A page of that, at most 512 stripes from the one on that has the byte ``offset``; ``next_page`` says where the next one begins."""
+        return self._locate(key, offset, False)
+
+    def _locate(self, key: Key, offset: int, waits: bool) -> "Request[Places]":
+        key = _key(key)
+        call = lib.Call(_CALL_BYTES)
+        if offset > 0:
+            call.set, call.offset = lib.WITH_OFFSET, offset
+        return self._ask(lib.ilocate, (key, len(key)), _places, waits, call)
 
     def scan(self, prefix: Key = b"") -> Iterator[bytes]:
         """The keys that begin with a prefix, as they come: in no order, each that is there throughout at least once. Ends with

@@ -7,11 +7,11 @@ import ctypes
 import os
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint16, c_uint32, c_uint64, c_void_p
 
-ABI = 2
+ABI = 3
 OK, MISS, NOT_STORED, EXISTS = range(4)
-FULL, SHORT_BUFFER, PENDING, SYSTEM = -5, -10, -11, -26
+FULL, SHORT_BUFFER, PENDING, CHANGED, SYSTEM = -5, -10, -11, -24, -26
 CHECK_BUFFERS = 2
-WITH_VERSION, WITH_RANGE, WITH_TTL, WITH_INITIAL = 1, 2, 4, 8
+WITH_VERSION, WITH_RANGE, WITH_TTL, WITH_INITIAL, WITH_OFFSET = 1, 2, 4, 8, 16
 SET, ADD, REPLACE, APPEND, PREPEND = range(5)
 FOREVER, NOBODY = 0xFFFFFFFF, 0xFFFF
 MAX_KEY = 250
@@ -108,9 +108,9 @@ PYBUF_SIMPLE, PYBUF_WRITABLE = 0, 1
 
 
 def _path() -> str:
-    beside = os.path.join(os.path.dirname(__file__), "libgestalt.so.2")
+    beside = os.path.join(os.path.dirname(__file__), "libgestalt.so.3")
     named = os.environ.get("GESTALT_LIBRARY")
-    return named or (beside if os.path.exists(beside) else "libgestalt.so.2")
+    return named or (beside if os.path.exists(beside) else "libgestalt.so.3")
 
 
 _quick, _waiting = ctypes.PyDLL(_path()), ctypes.CDLL(_path())

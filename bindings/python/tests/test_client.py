@@ -27,6 +27,28 @@ def test_values_have_versions_flags_and_lives(client):
     assert (stat.value_len, stat.chunk_len, stat.was_read) == (1, 0, True) and client.stat("none") is None
     places = client.locate("k")
     assert places.spans == [gestalt.Span(0, 1, 0, [places.primary])] and client.locate("none").spans == []
+    assert (places.version, places.value_len, places.next_page) == (stat.version, 1, None)
+    assert client.ilocate("k", offset=1).result().spans == []
+
+
+def test_all_pages_of_a_value_are_located_and_of_one_value_only(client, monkeypatch):
+    versions = iter([1, 1, 2, 3, 3, 3])
+
+    def page(key, offset, waits):
+        span = gestalt.Span(offset, 4, 0, [1])
+
+        class Page:
+            def result(self):
+                return gestalt.Places(0, 0, 0, 1, [span], next(versions), 12)
+
+        return Page()
+
+    monkeypatch.setattr(client, "_locate", page)
+    places = client.locate("k")
+    assert (places.version, [span.start for span in places.spans], places.next_page) == (3, [0, 4, 8], None)
+    versions = iter(range(100))
+    with pytest.raises(gestalt.Changed):
+        client.locate("k")
 
 
 def test_numbers_count(client):

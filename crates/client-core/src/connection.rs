@@ -94,6 +94,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::CHUNKS))
     }
 
+    /// Whether it may be asked here where bytes lie from any on.
+    pub(crate) fn takes_pages(&self) -> bool {
+        matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::PAGES))
+    }
+
     /// Whether it may be asked here which keys there are.
     pub(crate) fn takes_scans(&self) -> bool {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::SCANS))

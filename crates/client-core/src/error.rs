@@ -21,6 +21,9 @@ pub enum Error {
     /// The connection was lost; a write may or may not have been done.
     #[error("the connection was lost; the write may or may not have been done")]
     Unknown,
+    /// Nothing was done: the node is of a release that does not know what was asked.
+    #[error("the node does not know what was asked: it is of an older release; nothing was done")]
+    TooOld,
     /// The value was replaced while it was read, and only a part of it has been given to the caller.
     #[error("the value was replaced while it was read")]
     Changed,
@@ -55,7 +58,7 @@ impl Error {
             Self::Code(Code::Unknown | Code::Expired | Code::Cancelled | Code::Lost) => false,
             Self::Code(_) => true,
             Self::Interrupted(_) | Self::Unreachable | Self::NoNamespace => true,
-            Self::Full | Self::BadKey | Self::TooLarge => true,
+            Self::Full | Self::BadKey | Self::TooLarge | Self::TooOld => true,
             Self::TimedOut
             | Self::Unknown
             | Self::Changed

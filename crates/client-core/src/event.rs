@@ -34,6 +34,8 @@ pub enum Event {
     Head(RequestId, Meta, u64),
     /// Bytes of it. The core is told when they have been [taken](crate::Core::taken).
     Data(RequestId, Bytes),
+    /// So many are where [`Landed::Kept`] has said, and count as the next ones.
+    Kept(RequestId, usize),
     /// More bytes of a value that is fed may be given.
     Wants(RequestId),
     /// It has come to its end. Nothing follows.
@@ -64,4 +66,40 @@ pub struct Landing {
     pub len: usize,
     /// Bytes of the frame that come before them.
     pub head: usize,
+    /// Whether they follow those that have come before.
+    pub in_order: bool,
+}
+
+/// What has been received where it was wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Landed {
+    /// It can be looked at there.
+    Bytes(Bytes),
+    /// So many bytes, which nobody needs to look at: whoever has received them keeps them. Only of what comes [in order](Landing::in_order).
+    Kept(usize),
+}
+
+impl Landed {
+    /// How many bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Kept(len) => *len,
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// They, if they can be looked at.
+    pub(crate) fn bytes(self) -> Option<Bytes> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Kept(_) => None,
+        }
+    }
 }

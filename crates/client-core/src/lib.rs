@@ -10,6 +10,7 @@
 //! | `core` | all of them: commands of the caller, and what happens to connections |
 //! | `core/hearing` | what servers say, and whom it concerns |
 //! | `core/landing` | which frames' values are received where their callers want them |
+//! | `intake` | what comes from one connection: into a buffer, or where it is wanted |
 //! | `core/routing` | which node a request goes to, what goes out next, what is sent again |
 //! | `core/naming` | writes get their names; what happens when a session is refused, or is over |
 //! | `core/transfers`, `core/scans` | what of `direct` and of pages has to do with connections |
@@ -32,6 +33,7 @@ mod core;
 mod direct;
 mod error;
 mod event;
+mod intake;
 mod links;
 mod nodes;
 mod operation;
@@ -46,7 +48,8 @@ pub use connection::disown;
 pub use core::{Core, Receiving};
 pub use direct::{Coding, Estimate, Estimates, Stats};
 pub use error::Error;
-pub use event::{Action, ConnId, Done, Event, Landing, RequestId};
+pub use event::{Action, ConnId, Done, Event, Landed, Landing, RequestId};
+pub use intake::{Intake, Next, Rooms};
 pub use operation::{Body, Op, Operation, ScanOp};
 pub use rules::{Bug, Rules};
 pub use walk::{Step, Walk};

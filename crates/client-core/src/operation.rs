@@ -60,8 +60,11 @@ pub enum Op {
     },
     /// What is known of it.
     Stat,
-    /// Where its bytes lie.
-    Locate,
+    /// Where its bytes lie: a page of that.
+    Locate {
+        /// Beginning with the stripe that has this byte of the value. Beyond 0 not every node knows it: [`Error::TooOld`](crate::Error::TooOld).
+        from: u64,
+    },
     /// A session at its data role. This client begins those that it needs by itself.
     Session,
     /// Keys of a data role: there is no key then.
@@ -123,7 +126,7 @@ impl Op {
         // A session that nobody knows of ends by itself.
         matches!(
             self,
-            Self::Get { touch: None, .. } | Self::Stat | Self::Locate | Self::Session | Self::Scan(_)
+            Self::Get { touch: None, .. } | Self::Stat | Self::Locate { .. } | Self::Session | Self::Scan(_)
         )
     }
 

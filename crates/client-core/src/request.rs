@@ -32,8 +32,7 @@ pub(crate) struct Request {
     pub place: Option<Place>,
     pub upload: Option<Upload>,
     pub reading: Option<Reading>,
-    /// For how many bytes its caller has room, in which they may be received.
-    pub room: u64,
+    pub room: Room,
     /// The name under which it is done once, if it has one.
     pub name: Option<WriteName>,
     /// Which way its value goes, if that is in chunks.
@@ -42,6 +41,29 @@ pub(crate) struct Request {
     pub committing: bool,
     /// Since when it is on its way, if its way was chosen.
     pub trip: Option<Trip>,
+}
+
+/// For how many bytes its caller has room, in which they may be received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    None,
+    /// Whatever comes, in any order.
+    Any(u64),
+    /// Pieces of a value that comes in order.
+    Pieces(u64),
+}
+
+impl Room {
+    pub(crate) fn of_any(self) -> u64 {
+        if let Self::Any(bytes) = self { bytes } else { 0 }
+    }
+
+    pub(crate) fn of_pieces(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Any(bytes) | Self::Pieces(bytes) => bytes,
+        }
+    }
 }
 
 /// Which way a value in chunks goes.
@@ -115,7 +137,7 @@ impl Request {
             place: None,
             upload,
             reading: None,
-            room: 0,
+            room: Room::None,
             name: None,
             way: Way::Node,
             committing: false,
@@ -202,7 +224,7 @@ impl Request {
             }
             Op::Touch { ttl } => Ask::Touch { ttl: *ttl },
             Op::Stat => Ask::Stat,
-            Op::Locate => Ask::Locate,
+            Op::Locate { from } => Ask::Locate { from: *from },
             Op::Session => Ask::Session,
             Op::Scan(_) => return None,
         };
@@ -253,6 +275,11 @@ impl Request {
     /// Whether it can go only where names are known: what may have been done, or asks for a session.
     pub(crate) fn needs_names(&self) -> bool {
         self.may_be_done() || matches!(self.op, Op::Session)
+    }
+
+    /// Whether it can go only where it may be asked from any byte on where a value lies.
+    pub(crate) fn needs_pages(&self) -> bool {
+        matches!(self.op, Op::Locate { from: 1.. })
     }
 
     /// What it asks now is asked again.

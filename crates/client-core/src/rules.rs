@@ -45,6 +45,12 @@ bugs! {
     ScanSkipsWhatMoved;
     /// A value goes on to be put though its owner has said that its id is gone.
     GoneIdUnheeded;
+    /// What comes of a value goes on to where its request wanted it when that is over.
+    LandsAfterEnd;
+    /// The same when the request has been sent again elsewhere.
+    LandsOfFormerTry;
+    /// Each piece of a value is received where its first one belongs.
+    LandsAtStart;
 }
 
 /// See the module.
@@ -150,6 +156,16 @@ impl Rules {
     /// What is put under an id that is gone is put in vain.
     pub(crate) fn heeds_that_an_id_is_gone(self) -> bool {
         self.prevent(Bug::GoneIdUnheeded)
+    }
+
+    /// A value is received where its request wants it for as long as that waits for it from there.
+    pub(crate) fn still_lands(self, is_same: bool, is_waited_for: bool) -> bool {
+        is_same || !self.prevent(Bug::LandsAfterEnd) || is_waited_for && !self.prevent(Bug::LandsOfFormerTry)
+    }
+
+    /// A piece belongs behind what has come.
+    pub(crate) fn lands_behind(self, come: u64) -> u64 {
+        if self.prevent(Bug::LandsAtStart) { come } else { 0 }
     }
 
     /// What is heard of the map is news, also where there is one.

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* The version of this interface. It changes whenever a function or a struct does; compare it with gestalt_abi(). */
-#define GESTALT_ABI 2
+#define GESTALT_ABI 3
 
 /* Answers. */
 #define GESTALT_OK 0
@@ -66,6 +66,7 @@ extern "C" {
 #define GESTALT_INTERNAL -27      /* a fault of the library */
 #define GESTALT_SCANS_OFF -28     /* the nodes do not say which keys there are */
 #define GESTALT_EXPIRED -29       /* the session of a write ended before its end was known: it may or may not have been done */
+#define GESTALT_TOO_OLD -30       /* the node is of an older release and does not know what was asked */
 
 typedef uint64_t gestalt_client;
 typedef uint64_t gestalt_request;
@@ -94,7 +95,7 @@ typedef struct gestalt_call {
     uint64_t tag;        /* yours; given back with its end */
     uint64_t timeout_ms; /* 0 = the client's */
     uint64_t version;    /* stores and deletes, GESTALT_WITH_VERSION: only if this version is there */
-    uint64_t offset;     /* gets, GESTALT_WITH_RANGE: the part that begins here, ... */
+    uint64_t offset;     /* gets, GESTALT_WITH_RANGE: the part that begins here, ...; gestalt_ilocate, GESTALT_WITH_OFFSET: from this byte on */
     uint64_t length;     /* ... and has at most so many bytes */
     uint64_t initial;    /* incr and decr, GESTALT_WITH_INITIAL: the number if there is none yet; it lives for `ttl` */
     uint32_t flags;      /* stores: yours, kept with the value */
@@ -105,6 +106,7 @@ typedef struct gestalt_call {
 #define GESTALT_WITH_RANGE 2u
 #define GESTALT_WITH_TTL 4u
 #define GESTALT_WITH_INITIAL 8u
+#define GESTALT_WITH_OFFSET 16u
 
 /* One key of many. */
 typedef struct gestalt_part {
@@ -237,7 +239,11 @@ int gestalt_itouch(gestalt_client client, const void *key, size_t key_len, uint3
 /* Asks what is known of a key. */
 int gestalt_istat(gestalt_client client, const void *key, size_t key_len, const gestalt_call *call, gestalt_request *request);
 
-/* Asks where the bytes of a key lie; gestalt_places gives them. */
+/*
+ * Asks where the bytes of a key lie; gestalt_places gives them, at most 512 spans. If the last of these ends before the value does
+ * (`value_len` of the outcome), the rest is asked for with GESTALT_WITH_OFFSET and that end as `offset`: TOO_OLD where a node does not know
+ * that. It is of the same value as long as `version` is the same.
+ */
 int gestalt_ilocate(gestalt_client client, const void *key, size_t key_len, const gestalt_call *call, gestalt_request *request);
 
 /* Whether a request is over: *is_over is 1 or 0. */

@@ -94,6 +94,7 @@ statuses! {
     Internal = -27, maybe, "a fault of the library";
     ScansOff = -28, harmless, "the nodes do not say which keys there are: --native-scans";
     Expired = -29, maybe, "the session of the write is over; the write may or may not have been done";
+    TooOld = -30, harmless, "the node is of an older release and does not know what was asked; nothing was done";
 }
 
 impl From<Error> for Status {
@@ -110,6 +111,7 @@ impl From<Error> for Status {
             Error::Full => Self::Full,
             Error::BadKey => Self::BadKey,
             Error::TooLarge => Self::TooLarge,
+            Error::TooOld => Self::TooOld,
             Error::NoRoom => Self::ShortBuffer,
             Error::Closed => Self::Closed,
         }
@@ -222,6 +224,7 @@ mod tests {
             Error::Full,
             Error::BadKey,
             Error::TooLarge,
+            Error::TooOld,
             Error::Closed,
         ]) {
             assert_eq!(Status::from(error).is_harmless(), error.is_harmless(), "{error:?}");

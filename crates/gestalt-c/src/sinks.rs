@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use gestalt::raw::{Answer, Done, Error, Meta, Sink};
+use gestalt::raw::{Answer, Done, Error, Landed, Meta, Sink};
 
 use crate::codes::Status;
 use crate::memory::Lent;
@@ -157,11 +157,11 @@ impl Sink for Filling {
         self.into.room(all)?.gap(at, len).map(|gap| gap as &mut dyn BufMut)
     }
 
-    fn view(&self, at: u64, len: usize) -> Bytes {
-        match &self.into {
+    fn view(&self, at: u64, len: usize) -> Landed {
+        Landed::Bytes(match &self.into {
             Into::Room(room) => room.view(at, len),
             Into::Library(..) => Bytes::new(),
-        }
+        })
     }
 
     fn data(&mut self, bytes: Bytes) -> usize {

@@ -21,6 +21,9 @@ use crate::sinks::{Answered, Whole};
 use crate::upload::Upload;
 use crate::value::{Stored, Value, stored};
 
+/// How often all pages of [`Client::locate`] are asked for when the value is replaced meanwhile.
+const LOCATE_ATTEMPTS: u32 = 8;
+
 /// A client. To clone it costs nothing: all clones share their connections. The last one that is dropped closes them.
 #[derive(Clone)]
 pub struct Client {
@@ -240,12 +243,39 @@ impl Client {
         self.shell.estimates()
     }
 
-    /// Where the bytes of `key` lie.
+    /// Where the bytes of `key` lie, all of them: one request for every 512 stripes of the value.
     ///
     /// # Errors
-    /// It could not be asked.
+    /// It could not be asked; `Changed` if the value was replaced again and again meanwhile, and `TooOld` if its node knows no more than
+    /// the first page.
     pub async fn locate(&self, key: impl Into<Bytes>) -> Result<Places, Error> {
-        match self.call(key, Op::Locate).await? {
+        let key = key.into();
+        for _ in 0..LOCATE_ATTEMPTS {
+            if let Some(places) = self.locate_all(&key).await? {
+                return Ok(places);
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// None if the value was replaced meanwhile.
+    async fn locate_all(&self, key: &Bytes) -> Result<Option<Places>, Error> {
+        let mut places = self.locate_from(key.clone(), 0).await?;
+        while let Some(from) = places.next_page() {
+            if !places.join(self.locate_from(key.clone(), from).await?) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(places))
+    }
+
+    /// Where the bytes of `key` lie from the stripe on that has the byte `from`: a page of at most 512 stripes, behind which
+    /// [`Places::next_page`] is.
+    ///
+    /// # Errors
+    /// It could not be asked; `TooOld` if its node only knows the page from 0 on.
+    pub async fn locate_from(&self, key: impl Into<Bytes>, from: u64) -> Result<Places, Error> {
+        match self.call(key, Op::Locate { from }).await? {
             Answer::Places(places) => Ok(places),
             other => Err(Error::Code(other.code())),
         }

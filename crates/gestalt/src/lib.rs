@@ -76,7 +76,7 @@ pub use value::{Stored, Value};
 /// What bindings for other languages are made of. It may change with every version.
 #[doc(hidden)]
 pub mod raw {
-    pub use client_core::{Body, Config, Done, Error, Op, Operation, RequestId};
+    pub use client_core::{Body, Config, Done, Error, Landed, Op, Operation, RequestId};
     pub use native::{About, Answer, Code, Layout, Meta, Places, Range, Span};
     pub use types::NodeId;
     pub use types::op::{Direction, StoreMode};

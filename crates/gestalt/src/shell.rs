@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, Bytes};
 use client_core::{
-    Action, Config, ConnId, Core, Done, Error, Estimates, Event, Operation, RequestId, Stats, disown,
+    Action, Config, ConnId, Core, Done, Error, Estimates, Event, Landed, Operation, RequestId, Stats, disown,
 };
 use native::Meta;
 use tokio::net::TcpStream;
@@ -56,10 +56,18 @@ pub trait Sink: Send {
         None
     }
 
-    /// What lies there, all of which has been received.
-    fn view(&self, _at: u64, _len: usize) -> Bytes {
-        Bytes::new()
+    /// The same of a value that comes in pieces and in order, where it has a place for nothing else.
+    fn room_for_pieces(&self) -> u64 {
+        0
     }
+
+    /// What lies there, all of which has been received.
+    fn view(&self, _at: u64, _len: usize) -> Landed {
+        Landed::Bytes(Bytes::new())
+    }
+
+    /// So many bytes, of which [`Self::view`] has said that they are [kept](Landed::Kept), are the next ones of the value.
+    fn kept(&mut self, _len: usize) {}
 
     /// More bytes of a value that is fed may be given.
     fn wants(&mut self) {}
@@ -115,7 +123,7 @@ impl Shell {
     #[must_use]
     pub fn start(config: Config, runtime: Handle) -> Self {
         let core = Core::new(config);
-        let state = State { core, sinks: BTreeMap::new(), connections: BTreeMap::new() };
+        let state = State { core, sinks: Sinks::default(), connections: BTreeMap::new() };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             start: Instant::now(),
@@ -136,7 +144,8 @@ impl Shell {
         let (now, mut state) = self.shared.enter();
         let id = self.shared.tell_core(&mut state.core, now, |core| core.submit(now, operation))?;
         state.core.receiving().has_room(id, sink.room());
-        state.sinks.insert(id, sink);
+        state.core.receiving().takes_pieces(id, sink.room_for_pieces());
+        state.sinks.0.insert(id, sink);
         self.shared.dispatch(now, state);
         Ok(id)
     }
@@ -254,9 +263,7 @@ impl Shared {
             came
         };
         let State { core, sinks, .. } = &mut *state;
-        self.tell_core(core, now, |core| {
-            if inbox.lands() { inbox.hear_landed(now, core, sinks) } else { inbox.hear(now, core, sinks) }
-        });
+        self.tell_core(core, now, |core| inbox.hear(now, core, sinks));
         self.dispatch(now, state);
         Poll::Ready(Ok(came))
     }
@@ -304,24 +311,30 @@ impl Shared {
 fn tell(core: &mut Core, sinks: &mut Sinks, connections: &BTreeMap<ConnId, Arc<Wake>>, event: Event) {
     match event {
         Event::Head(id, meta, len) => {
-            let wanted = sinks.get_mut(&id).is_some_and(|sink| sink.head(&meta, len));
-            if !wanted && sinks.contains_key(&id) {
+            let wanted = sinks.0.get_mut(&id).is_some_and(|sink| sink.head(&meta, len));
+            if !wanted && sinks.0.contains_key(&id) {
                 core.cancel(id);
             }
         }
         Event::Data(id, bytes) => {
-            if let Some(sink) = sinks.get_mut(&id) {
+            if let Some(sink) = sinks.0.get_mut(&id) {
                 let taken = sink.data(bytes);
                 core.taken(id, taken as u64);
             }
         }
+        Event::Kept(id, len) => {
+            if let Some(sink) = sinks.0.get_mut(&id) {
+                sink.kept(len);
+                core.taken(id, len as u64);
+            }
+        }
         Event::Wants(id) => {
-            if let Some(sink) = sinks.get_mut(&id) {
+            if let Some(sink) = sinks.0.get_mut(&id) {
                 sink.wants();
             }
         }
         Event::Done(id, result) => {
-            if let Some(sink) = sinks.remove(&id) {
+            if let Some(sink) = sinks.0.remove(&id) {
                 if let Some(memory) = sink.lent() {
                     core.disown(&memory);
                     connections.values().for_each(|wake| wake.sending().disown(&memory));

@@ -217,7 +217,8 @@ pub struct Places {
     pub role: RoleIndex,
     /// The node of its primary, if there is one now.
     pub primary: Option<NodeId>,
-    /// What there is under the key, and where it lies; at most [`MAX_SPANS`], of a longer value the first ones. None = there is nothing.
+    /// What there is under the key, and where it lies, from the byte on that was asked for; at most [`MAX_SPANS`], behind which
+    /// [`Self::next_page`] is. None = there is nothing.
     pub found: Option<(Meta, Vec<Span>)>,
 }
 
@@ -455,6 +456,25 @@ pub(crate) fn take_node(fields: &mut Fields) -> Result<Option<NodeId>, Malformed
 }
 
 impl Places {
+    /// The byte from which on the rest is to be asked for; none if there is none.
+    #[must_use]
+    pub fn next_page(&self) -> Option<u64> {
+        let (meta, spans) = self.found.as_ref()?;
+        let end = spans.last()?.end();
+        (end < meta.value_len).then_some(end)
+    }
+
+    /// Puts the next page behind this one; whether it is that, and of the same value.
+    pub fn join(&mut self, page: Self) -> bool {
+        let next = self.next_page();
+        let (Some((meta, spans)), Some((of, more))) = (&mut self.found, page.found) else { return false };
+        let is_next = meta.version == of.version && more.first().map(|span| span.start) == next;
+        if is_next {
+            spans.extend(more);
+        }
+        is_next
+    }
+
     /// Which bytes of the value lie on which node, in their order: those that follow each other on one node together.
     pub fn ranges(&self) -> impl Iterator<Item = Located> + use<'_> {
         let spans = self.found.iter().flat_map(|(_, spans)| spans);
@@ -501,6 +521,12 @@ impl Places {
 }
 
 impl Span {
+    /// The first byte behind it.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.len)
+    }
+
     /// Which bytes lie on which node, in their order.
     pub fn ranges(&self) -> impl Iterator<Item = Located> + use<'_> {
         let step = if self.cell_len == 0 { self.len } else { self.cell_len.into() };

@@ -26,8 +26,11 @@ impl Capabilities {
     pub const CHUNKS: Self = Self(4);
     /// Which keys there are may be asked; whether that is answered is the node's to say.
     pub const SCANS: Self = Self(8);
+    /// Where bytes lie may be asked from any byte of a value on.
+    pub const PAGES: Self = Self(16);
     /// All that this code knows.
-    pub const ALL: Self = Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0 | Self::SCANS.0);
+    pub const ALL: Self =
+        Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0 | Self::SCANS.0 | Self::PAGES.0);
 
     /// Those that both have.
     #[must_use]

@@ -41,7 +41,7 @@ impl Ask {
             Self::Touch { ttl } => Op::Touch(expiry(*ttl, now)),
             Self::Session => Op::Session,
             // A read that brings no bytes and leaves no trace.
-            Self::Stat | Self::Locate => {
+            Self::Stat | Self::Locate { .. } => {
                 Op::Get(Get { value: Want::NoValue, bump: Bump::Silent, ..Get::default() })
             }
             Self::Unpin(UnpinAsk { object, pin, done }) => {

@@ -49,8 +49,11 @@ pub enum Ask {
     },
     /// What is known of it.
     Stat,
-    /// Where its bytes lie.
-    Locate,
+    /// Where its bytes lie, from this one on; beyond 0 where [`PAGES`](crate::Capabilities::PAGES) is.
+    Locate {
+        /// The stripe with this byte of the value is the first of the answer.
+        from: u64,
+    },
     /// A session begins, for writes of all keys of its data role.
     Session,
     /// Rows of a chunk of its value.
@@ -146,6 +149,7 @@ const TOUCH: u8 = 2;
 const DIRECT: u8 = 4;
 const COMPARE: u8 = 1;
 const INITIAL: u8 = 1;
+const FROM: u8 = 1;
 const NAMED: u8 = 128;
 
 fn flag(is_set: bool, bit: u8) -> u8 {
@@ -234,7 +238,7 @@ impl Ask {
             Self::Arith { initial, .. } => (Kind::Arith, flag(initial.is_some(), INITIAL)),
             Self::Touch { .. } => (Kind::Touch, 0),
             Self::Stat => (Kind::Stat, 0),
-            Self::Locate => (Kind::Locate, 0),
+            Self::Locate { from } => (Kind::Locate, flag(*from > 0, FROM)),
             Self::Session => (Kind::Session, 0),
             Self::Fetch(_) => (Kind::Fetch, 0),
             Self::Unpin(_) => (Kind::Unpin, 0),
@@ -260,7 +264,8 @@ impl Ask {
                 }
             }
             Self::Touch { ttl } => out.put_u32(*ttl),
-            Self::Stat | Self::Locate | Self::Session => {}
+            Self::Locate { from: 0 } | Self::Stat | Self::Session => {}
+            Self::Locate { from } => out.put_u64(*from),
             Self::Fetch(fetch) => fetch.put(out),
             Self::Unpin(unpin) => unpin.put(out),
             Self::Begin(begin) => begin.put(out),
@@ -285,7 +290,9 @@ impl Ask {
             Kind::Arith => only(INITIAL).and_then(|()| take_arith(flags, fields)),
             Kind::Touch => only(0).and_then(|()| fields.u32()).map(|ttl| Self::Touch { ttl }),
             Kind::Stat => only(0).map(|()| Self::Stat),
-            Kind::Locate => only(0).map(|()| Self::Locate),
+            Kind::Locate => {
+                only(FROM).and_then(|()| take_from(flags, fields)).map(|from| Self::Locate { from })
+            }
             Kind::Session => only(0).map(|()| Self::Session),
             Kind::Fetch => only(0).and_then(|()| FetchAsk::take(fields)).map(|it| Self::Fetch(it.into())),
             Kind::Unpin => only(0).and_then(|()| UnpinAsk::take(fields)).map(Self::Unpin),
@@ -340,6 +347,10 @@ pub(crate) fn take_mode(fields: &mut Fields) -> Result<StoreMode, Malformed> {
 
 fn compare(flags: u8, fields: &mut Fields) -> Result<Option<u64>, Malformed> {
     if flags & COMPARE == 0 { Ok(None) } else { fields.u64().map(Some) }
+}
+
+fn take_from(flags: u8, fields: &mut Fields) -> Result<u64, Malformed> {
+    if flags & FROM == 0 { Ok(0) } else { fields.u64() }
 }
 
 fn take_arith(flags: u8, fields: &mut Fields) -> Result<Ask, Malformed> {

@@ -194,6 +194,7 @@ fn last_native_reads(world: &mut World) -> bool {
         if wait(world, far, |world| world.clients.has_ended(call)) {
             check_at_rest(world, |rest, book| rest.check_last_read(book, key, call));
         }
+        world.natively().check_buffers(process);
         let soon = world.now() + 10 * world.stage.options.timing.heartbeat_us;
         if !wait(world, soon, |world| world.natives.knows_map(process, world.cluster.map())) {
             must_end(world, None, format!("native client {process} does not come to know the newest map"));

@@ -2,14 +2,13 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
 use native::{Answer, Code, FromClient, FromServer, Malformed, Reason, Value, Welcome};
 use types::Time;
 
 use super::Core;
 use crate::connection::Stage;
 use crate::error::Error;
-use crate::event::{ConnId, Done, Event, RequestId};
+use crate::event::{ConnId, Done, Event, Landed, RequestId};
 use crate::request::{Found, Reading, Way};
 
 /// Most times that the pause before a request is sent again doubles.
@@ -41,7 +40,9 @@ impl Core {
                 }
             }
             FromServer::Answer(wire, answer) => self.hear_answer(now, conn, wire, *answer),
-            FromServer::Piece(piece) => self.hear_piece(now, conn, piece.id, Some(piece.bytes)),
+            FromServer::Piece(piece) => {
+                self.hear_piece(now, conn, piece.id, Some(Landed::Bytes(piece.bytes)))
+            }
             FromServer::Window(window) => {
                 let Some(id) = self.in_flight(conn, window.id) else { return };
                 if let Some(upload) = self.requests.get_mut(id).and_then(|request| request.upload.as_mut()) {
@@ -144,17 +145,24 @@ impl Core {
             Found::Same => {}
             Found::Other => return self.give_up(id, Error::Changed),
         }
+        if value.bytes.is_none() && request.room.of_pieces() > 0 {
+            // Now it is known that there are any.
+            let place = request.place.and_then(|place| place.sent);
+            if let (Some((wire, _)), Some(connection)) = (place, self.links.get_mut(conn)) {
+                connection.landing.insert(wire);
+            }
+        }
         if let Some(bytes) = value.bytes {
-            self.bring(conn, id, bytes);
+            self.bring(conn, id, Landed::Bytes(bytes));
             self.finish(id, Ok(Done::Value));
         }
     }
 
     /// A piece has come; none if its bytes were thrown away, which were wanted no more.
-    pub(super) fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Option<Bytes>) {
+    pub(super) fn hear_piece(&mut self, now: Time, conn: ConnId, wire: u64, bytes: Option<Landed>) {
         let Some(id) = self.in_flight(conn, wire) else { return };
         let is_one = if id.is_part() {
-            self.direct.hear_piece(self.means(now), id, bytes)
+            self.direct.hear_piece(self.means(now), id, bytes.and_then(Landed::bytes))
         } else {
             // A value that comes in order is wanted as long as its request waits.
             bytes.is_some_and(|bytes| self.bring(conn, id, bytes))
@@ -166,22 +174,25 @@ impl Core {
     }
 
     /// Bytes of a value have come; whether they are no more than were announced.
-    fn bring(&mut self, conn: ConnId, id: RequestId, bytes: Bytes) -> bool {
+    fn bring(&mut self, conn: ConnId, id: RequestId, landed: Landed) -> bool {
         let Some(request) = self.requests.get_mut(id) else { return true };
         // It may be asked elsewhere by now.
         if request.place.is_none_or(|place| place.conn != conn) {
             return true;
         }
         let Some(reading) = &mut request.reading else { return false };
-        let fits = reading.add(bytes.len() as u64);
-        if fits && !bytes.is_empty() {
-            self.events.push_back(Event::Data(id, bytes));
+        let fits = reading.add(landed.len() as u64);
+        if fits && !landed.is_empty() {
+            self.events.push_back(match landed {
+                Landed::Bytes(bytes) => Event::Data(id, bytes),
+                Landed::Kept(len) => Event::Kept(id, len),
+            });
         }
         fits
     }
 
     /// A server has said that a request has failed.
-    fn failed(&mut self, now: Time, id: RequestId, code: Code) {
+    pub(super) fn failed(&mut self, now: Time, id: RequestId, code: Code) {
         if matches!(code, Code::NoSession | Code::Expired) && self.session_is_over(now, id) {
             return;
         }

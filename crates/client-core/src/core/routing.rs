@@ -5,6 +5,7 @@ use types::Time;
 use native::FromClient;
 
 use super::{Core, scans, transfers};
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::event::{ConnId, Done, Event, RequestId};
 use crate::request::{Place, Request, Way};
@@ -84,8 +85,8 @@ impl Core {
                 refused.extend(sent.err().map(|error| (id, error)));
                 continue;
             }
-            if !connection.takes_names() && request.needs_names() {
-                refused.push((id, if request.may_be_done() { Error::Unknown } else { Error::Unreachable }));
+            if let Some(error) = refusal(connection, request) {
+                refused.push((id, error));
                 continue;
             }
             // Whoever knows no names does it as if it had none.
@@ -99,7 +100,7 @@ impl Core {
             let Some(message) = message else { continue };
             let sent = connection.ask(id, &message);
             request.place = Some(Place { conn, sent: Some(sent) });
-            if request.room > 0 {
+            if request.room.of_any() > 0 {
                 connection.landing.insert(sent.0);
             }
             if request.upload.is_some() && request.way == Way::Node {
@@ -194,4 +195,12 @@ impl Core {
         self.events.push_back(Event::Done(id, result));
         self.carry_out(self.seen);
     }
+}
+
+/// Why a request can not be sent to a node that does not know what it needs.
+fn refusal(connection: &Connection, request: &Request) -> Option<Error> {
+    if request.needs_names() && !connection.takes_names() {
+        return Some(if request.may_be_done() { Error::Unknown } else { Error::Unreachable });
+    }
+    (request.needs_pages() && !connection.takes_pages()).then_some(Error::TooOld)
 }

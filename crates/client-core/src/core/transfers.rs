@@ -1,7 +1,6 @@
 //! What the core does for values in chunks that it reads and writes itself (`direct`).
 
-use bytes::Bytes;
-use native::{Answer, BegunChunks, FoundChunks, FromClient};
+use native::{Answer, BegunChunks, Code, FoundChunks, FromClient};
 use types::op::Key;
 use types::{NodeId, Time};
 
@@ -46,7 +45,7 @@ impl Core {
         let Some((key, deadline)) = self.key_of(id) else { return };
         let Some(request) = self.requests.get_mut(id) else { return };
         request.place = None;
-        let room = request.room;
+        let room = request.room.of_any();
         let means = Means { deadline, ..self.means(now) };
         self.direct.read(means, id, key, found, room);
         self.carry_out(now);
@@ -113,7 +112,12 @@ impl Core {
                         Found::Other => self.finish(id, Err(Error::Changed)),
                     }
                 }
-                Command::Bring(id, bytes) => self.bring_of_transfer(id, bytes),
+                Command::Bring(id, bytes) => {
+                    let request = self.requests.get_mut(id);
+                    if add(request, bytes.len() as u64) {
+                        self.events.push_back(Event::Data(id, bytes));
+                    }
+                }
                 Command::Whole(id) => self.finish(id, Ok(Done::Value)),
                 Command::Commit(id) => {
                     if let Some(request) = self.requests.get_mut(id) {
@@ -124,15 +128,22 @@ impl Core {
                 Command::Room(id) => self.feed_transfer(now, id),
                 // It goes through a node from here on.
                 Command::GiveWay(id) => self.send_again(now, id, 0),
+                Command::Gone(id) => self.forget_commit(now, id),
             }
         }
     }
 
-    fn bring_of_transfer(&mut self, id: RequestId, bytes: Bytes) {
-        let reading = self.requests.get_mut(id).and_then(|request| request.reading.as_mut());
-        if reading.is_some_and(|reading| reading.add(bytes.len() as u64)) {
-            self.events.push_back(Event::Data(id, bytes));
+    /// The id is gone of a value that is to be committed: what waits for its turn is not sent. What was sent is answered, or asked again.
+    fn forget_commit(&mut self, now: Time, id: RequestId) {
+        let Some(request) = self.requests.get(id) else { return };
+        let was_sent = request.may_be_done() || request.place.is_some_and(|place| place.sent.is_some());
+        if was_sent {
+            return;
         }
+        if let Some(connection) = request.place.and_then(|place| self.links.get_mut(place.conn)) {
+            connection.waiting.retain(|one| *one != id);
+        }
+        self.failed(now, id, Code::NotOpen);
     }
 
     /// A part goes to a node, or to where its key is.
@@ -153,6 +164,11 @@ impl Core {
         }
         self.pump(now, conn);
     }
+}
+
+/// The next bytes of a value have come; whether they are no more than were announced.
+fn add(request: Option<&mut Request>, bytes: u64) -> bool {
+    request.and_then(|request| request.reading.as_mut()).is_some_and(|reading| reading.add(bytes))
 }
 
 /// A request whose way was chosen has come to this. What had to be asked again, went another way in the end, or was fed says nothing of its

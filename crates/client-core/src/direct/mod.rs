@@ -112,6 +112,8 @@ pub(crate) enum Command {
     Room(RequestId),
     /// It is to go through a node.
     GiveWay(RequestId),
+    /// Its id is gone, and it was to be committed.
+    Gone(RequestId),
 }
 
 impl Command {
@@ -123,7 +125,8 @@ impl Command {
             | Self::Whole(id)
             | Self::Commit(id)
             | Self::Room(id)
-            | Self::GiveWay(id) => Some(*id),
+            | Self::GiveWay(id)
+            | Self::Gone(id) => Some(*id),
             Self::Send(..) | Self::Drop(_) => None,
         }
     }
@@ -260,7 +263,8 @@ impl Direct {
                 | Command::Drop(_)
                 | Command::Found(..)
                 | Command::Bring(..)
-                | Command::Room(_) => {}
+                | Command::Room(_)
+                | Command::Gone(_) => {}
             }
             return Some(command);
         }
@@ -545,7 +549,7 @@ impl Direct {
         let What::Fetch { batch, role, cells: Some((cells, come)) } = &part.what else { return None };
         let Kind::Read(read) = &self.transfers.get(&part.parent)?.kind else { return None };
         let (at, all) = read.place_of(*batch, *role, *come).filter(|_| len == cells.cell_len)?;
-        Some(Landing { id: part.parent, all, at, len: len as usize, head: HEADER_BYTES })
+        Some(Landing { id: part.parent, all, at, len: len as usize, head: HEADER_BYTES, in_order: false })
     }
 
     /// Bytes have been received where they were wanted.
@@ -583,8 +587,13 @@ impl Direct {
             // Nobody can commit it any more.
             (Some(What::Renewal), Answer::Just(native::Code::NotOpen)) => {
                 let Some(part) = self.parts.remove(&id) else { return };
-                if means.rules.heeds_that_an_id_is_gone() && self.is_under_way(part.parent) {
+                if !means.rules.heeds_that_an_id_is_gone() {
+                    return;
+                }
+                if self.is_under_way(part.parent) {
                     self.give_way(part.parent);
+                } else {
+                    self.commands.push_back(Command::Gone(part.parent));
                 }
             }
             _ => self.is_over(means, id),

@@ -199,6 +199,14 @@ fn who_is_slow_is_not_waited_for_and_who_cannot_read_asks_a_node() {
 
 /// A write that may put its chunks: what it puts, by roles.
 fn writes(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, native::Request)>) {
+    writes_for(world, 30_000)
+}
+
+/// The same of one whose id is open for so many milliseconds.
+fn writes_for(
+    world: &mut World,
+    open_ms: u32,
+) -> (client_core::RequestId, Vec<(client_core::ConnId, u64, native::Request)>) {
     let id = world.set(Body::Here(value()));
     let (conn, wire, ask) = world.one();
     let session = Answer::Session(types::ClientSession(4));
@@ -207,7 +215,7 @@ fn writes(world: &mut World) -> (client_core::RequestId, Vec<(client_core::ConnI
     world.wait(0);
     let (conn, wire, ask) = world.one();
     assert!(matches!(ask, Ask::Begin(begin) if begin.len == LEN as u64));
-    world.answer(conn, wire, Answer::Begun(Box::new(BegunChunks { open_ms: 30_000, chunks: chunked() })));
+    world.answer(conn, wire, Answer::Begun(Box::new(BegunChunks { open_ms, chunks: chunked() })));
     (id, world.asked())
 }
 
@@ -300,4 +308,29 @@ fn a_value_that_two_holders_do_not_take_goes_through_a_node_once() {
     let stores = asked.iter().filter(|(_, _, request)| matches!(request.ask, Ask::Store(_)));
     assert_eq!(stores.count(), 1, "{asked:?}");
     assert_eq!((world.ended(id), world.core.stats().gave_way), (None, 1));
+}
+
+#[test]
+fn a_commit_that_waits_for_its_turn_is_not_sent_when_its_id_is_gone() {
+    let mut world = World::coding();
+    let (id, puts) = writes_for(&mut world, 300);
+    world.wait(110_000);
+    let (conn, renewal, ask) = world.one();
+    assert!(matches!(ask, Ask::Renew(_)) && conn == world.conn(0));
+    // As many as there are credits for beside the renewal.
+    for key in ["a", "b", "c"] {
+        world.get(key);
+    }
+    for (conn, wire, _) in puts {
+        world.answer(conn, wire, Answer::Just(Code::Placed));
+    }
+    let is_get = |request: &native::Request| matches!(request.ask, Ask::Get(_));
+    assert!(world.asked().iter().all(|(_, _, request)| is_get(request)), "the commit waits");
+    world.answer(conn, renewal, Answer::Just(Code::NotOpen));
+    assert!(world.asked().is_empty());
+    world.wait(1_000_000);
+    let (conn, wire, ask) = world.one();
+    assert!(matches!(ask, Ask::Store(_)), "{ask:?}");
+    world.answer(conn, wire, Answer::Stored(9));
+    assert_eq!(world.done(id), Ok(Done::Answer(Answer::Stored(9))));
 }

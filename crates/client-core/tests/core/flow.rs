@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use client_core::{Body, Config, Done, Error, Event, Op, Operation};
-use native::{Answer, Ask, Code, Content, FromServer, Range, Window};
+use native::{Answer, Ask, Capabilities, Code, Content, FromServer, Range, Window};
 use types::NodeId;
 
 use crate::world::{CREDITS, World, address, piece, value};
@@ -221,4 +221,19 @@ fn memory_of_a_value_that_has_not_been_sent_is_free_once_its_request_has_ended()
     let op = Op::Get { range: None, touch: None };
     let operation = Operation { key: Bytes::from_static(b"k"), op, timeout_us: None };
     assert_eq!(world.core.submit(world.now, operation), Err(Error::Closed));
+}
+
+#[test]
+fn a_server_that_knows_no_pages_is_asked_for_the_first_one_alone() {
+    for (pages, from) in [(true, 0), (true, 7), (false, 0), (false, 7)] {
+        let known = if pages { Capabilities::ALL } else { Capabilities::MAP };
+        let mut world = World::knowing(known);
+        let id = world.submit(Op::Locate { from });
+        if pages || from == 0 {
+            assert_eq!(world.one().2, Ask::Locate { from });
+        } else {
+            let error = world.done(id).unwrap_err();
+            assert_eq!((error, error.is_harmless(), world.asked().len()), (Error::TooOld, true, 0));
+        }
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytes::{Bytes, BytesMut};
-use client_core::{ConnId, Done, Error, Event, Landing, RequestId};
+use bytes::buf::Limit;
+use bytes::{BufMut, Bytes};
+use client_core::{ConnId, Done, Error, Event, Intake, Landed, Landing, Next, RequestId, Rooms};
 use native::{Answer, Ask, Cells, Chunked, Code, FoundChunks, FromServer, Meta, Piece, Value};
 use types::{Geometry, checksum};
 
@@ -13,16 +14,42 @@ use crate::world::World;
 /// Reads from connections as a shell does.
 #[derive(Default)]
 struct Shell {
-    rooms: BTreeMap<RequestId, Vec<u8>>,
-    inputs: BTreeMap<ConnId, BytesMut>,
-    under_way: BTreeMap<ConnId, UnderWay>,
+    rooms: Memory,
+    intakes: BTreeMap<ConnId, Intake>,
 }
 
-struct UnderWay {
-    landing: Landing,
-    head: Bytes,
-    filled: usize,
-    is_wanted: bool,
+/// Rooms of requests, which stay theirs whatever becomes of them: only the core's word keeps others' bytes out.
+struct Memory {
+    of: BTreeMap<RequestId, Vec<u8>>,
+    /// What is being received, and where it goes.
+    gap: Limit<Vec<u8>>,
+    goes: Option<(RequestId, usize)>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), gap: Vec::new().limit(0), goes: None }
+    }
+}
+
+impl Memory {
+    fn flush(&mut self) {
+        let Some((id, at)) = self.goes.take() else { return };
+        let bytes = std::mem::take(self.gap.get_mut());
+        self.of.get_mut(&id).unwrap()[at..at + bytes.len()].copy_from_slice(&bytes);
+    }
+}
+
+impl Rooms for Memory {
+    fn place(&mut self, landing: &Landing, at: u64, len: usize) -> Option<&mut dyn BufMut> {
+        (self.gap, self.goes) = (Vec::new().limit(len), Some((landing.id, at as usize)));
+        Some(&mut self.gap)
+    }
+
+    fn view(&mut self, landing: &Landing) -> Option<Landed> {
+        let bytes = &self.of[&landing.id][landing.at as usize..][..landing.len];
+        Some(Landed::Bytes(Bytes::copy_from_slice(bytes)))
+    }
 }
 
 impl Shell {
@@ -35,55 +62,44 @@ impl Shell {
 
     fn expect(&mut self, world: &mut World, id: RequestId, room: usize) {
         world.core.receiving().has_room(id, room as u64);
-        self.rooms.insert(id, vec![0; room]);
+        self.lend(id, room);
+    }
+
+    fn lend(&mut self, id: RequestId, room: usize) {
+        self.rooms.of.insert(id, vec![0; room]);
     }
 
     fn room(&self, id: RequestId) -> &[u8] {
-        &self.rooms[&id]
+        &self.rooms.of[&id]
     }
 
     /// Bytes come from a connection, so many at a time.
     fn receive(&mut self, world: &mut World, conn: ConnId, bytes: &[u8], step: usize) {
-        let mut rest = bytes;
+        let Self { rooms, intakes } = self;
+        let intake = intakes.entry(conn).or_insert_with(|| Intake::of(conn));
+        let (now, mut rest) = (world.now, bytes);
         while !rest.is_empty() {
-            let left = self.under_way.get(&conn).map_or(step, |it| it.landing.len - it.filled);
-            let (now, later) = rest.split_at(step.min(left).min(rest.len()));
-            rest = later;
-            if self.under_way.contains_key(&conn) {
-                self.land(world, conn, now);
+            let most = step.min(rest.len());
+            if intake.lands() {
+                let came = match intake.next(&mut world.core, rooms) {
+                    Next::Place(place) => {
+                        let came = most.min(place.remaining_mut());
+                        place.put_slice(&rest[..came]);
+                        came
+                    }
+                    Next::Scrap(left) => most.min(left),
+                };
+                rooms.flush();
+                intake.came(came);
+                intake.hear_landed(now, &mut world.core, rooms);
+                rest = &rest[came..];
             } else {
-                self.buffer(world, conn, now);
+                intake.input().extend_from_slice(&rest[..most]);
+                intake.hear(now, &mut world.core, rooms);
+                rooms.flush();
+                rest = &rest[most..];
             }
             world.settle();
-        }
-    }
-
-    fn buffer(&mut self, world: &mut World, conn: ConnId, bytes: &[u8]) {
-        let input = self.inputs.entry(conn).or_default();
-        input.extend_from_slice(bytes);
-        world.core.received(world.now, conn, input);
-        let Some(landing) = world.core.receiving().landing(conn, input) else { return };
-        let head = input.split_to(landing.head).freeze();
-        let here = std::mem::take(input);
-        self.under_way.insert(conn, UnderWay { landing, head, filled: 0, is_wanted: true });
-        if !here.is_empty() {
-            self.land(world, conn, &here);
-        }
-    }
-
-    fn land(&mut self, world: &mut World, conn: ConnId, bytes: &[u8]) {
-        let UnderWay { landing, head, filled, is_wanted } = self.under_way.get_mut(&conn).unwrap();
-        *is_wanted &= world.core.receiving().landing(conn, head) == Some(*landing);
-        let room = self.rooms.get_mut(&landing.id).unwrap();
-        if *is_wanted {
-            room[landing.at as usize + *filled..][..bytes.len()].copy_from_slice(bytes);
-        }
-        *filled += bytes.len();
-        if *filled == landing.len {
-            let value =
-                is_wanted.then(|| Bytes::copy_from_slice(&room[landing.at as usize..][..landing.len]));
-            world.core.receiving().landed(world.now, conn, head, value);
-            self.under_way.remove(&conn);
         }
     }
 }
@@ -247,7 +263,7 @@ fn cells(wire: u64, cell: &[u8], checksum: u32) -> Vec<u8> {
 fn cells_land_where_they_lie_in_the_value_but_for_those_that_are_padded() {
     let (mut world, mut shell) = (World::coding(), Shell::default());
     let (id, mut fetches) = reads_at(&mut world, LEN, [0, 1, 0]);
-    shell.rooms.insert(id, vec![0; LEN]);
+    shell.lend(id, LEN);
     fetches.sort_by_key(|fetch| std::cmp::Reverse(role_of(fetch)));
     for (conn, wire, fetch) in fetches {
         assert!(world.data(id).is_empty());
@@ -264,7 +280,7 @@ fn cells_land_where_they_lie_in_the_value_but_for_those_that_are_padded() {
 fn no_cell_lands_in_a_room_that_is_too_short() {
     let (mut world, mut shell) = (World::coding(), Shell::default());
     let (id, fetches) = reads_at(&mut world, LEN - 1, [0, 1, 0]);
-    shell.rooms.insert(id, vec![0; LEN - 1]);
+    shell.lend(id, LEN - 1);
     for (conn, wire, fetch) in fetches {
         let cell = cell(usize::from(fetch.member.role.0));
         shell.receive(&mut world, conn, &cells(wire, &cell, checksum(&cell)), 777);
@@ -277,7 +293,7 @@ fn no_cell_lands_in_a_room_that_is_too_short() {
 fn a_cell_that_landed_and_is_not_what_its_holder_has_is_made_of_the_others() {
     let (mut world, mut shell) = (World::coding(), Shell::default());
     let (id, fetches) = reads_at(&mut world, LEN, [0, 1, 0]);
-    shell.rooms.insert(id, vec![0; LEN]);
+    shell.lend(id, LEN);
     for (conn, wire, fetch) in fetches {
         let role = usize::from(fetch.member.role.0);
         let (mut sent, sum) = (cell(role), checksum(&cell(role)));
@@ -296,7 +312,7 @@ fn a_cell_whose_row_has_been_given_out_is_received_nowhere() {
     for is_lost_in_between in [false, true] {
         let (mut world, mut shell) = (World::coding(), Shell::default());
         let (id, fetches) = reads_at(&mut world, 2 * LEN, [1, 0, 0]);
-        shell.rooms.insert(id, vec![0; 2 * LEN]);
+        shell.lend(id, 2 * LEN);
         let [slow, quick] = [0, 1].map(|role| *fetches.iter().find(|fetch| role_of(fetch) == role).unwrap());
         let of_slow = cells(slow.1, &cell(0), checksum(&cell(0)));
         let cut = of_slow.len() - end(slow.1).len() - CELL / 2;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::codes::{Failure, Status, conclude};
 
 /// Changes whenever a function or a struct of the interface does.
-pub const GESTALT_ABI: u32 = 2;
+pub const GESTALT_ABI: u32 = 3;
 
 /// A panic is a code too, where panics unwind.
 fn guard(work: impl FnOnce() -> Result<Status, Failure>) -> c_int {

@@ -21,6 +21,7 @@ const WITH_VERSION: u32 = 1;
 const WITH_RANGE: u32 = 2;
 const WITH_TTL: u32 = 4;
 const WITH_INITIAL: u32 = 8;
+const WITH_OFFSET: u32 = 16;
 
 const NO_CALL: Call = Call {
     size: size_of::<Call>() as u32,
@@ -438,6 +439,7 @@ pub unsafe extern "C" fn gestalt_ilocate(
     call: *const Call,
     request: *mut u64,
 ) -> c_int {
+    let op = |call: &Call| Op::Locate { from: call.with(WITH_OFFSET, call.offset).unwrap_or(0) };
     // SAFETY: the caller's.
-    unsafe { simple(client, (key, key_len), (call, 0), request, |_| Op::Locate) }
+    unsafe { simple(client, (key, key_len), (call, WITH_OFFSET), request, op) }
 }

@@ -118,7 +118,7 @@ fn fingerprint(header: &str) -> u64 {
 #[test]
 fn the_abi_is_another_when_a_declaration_is() {
     let header = read("include/gestalt.h");
-    assert_eq!((gestalt_c::abi::GESTALT_ABI, fingerprint(&header)), (2, 7_361_794_662_213_940_810));
+    assert_eq!((gestalt_c::abi::GESTALT_ABI, fingerprint(&header)), (3, 6_171_602_527_908_696_193));
     assert_eq!(fingerprint("int /* x */ a;\n/* y */\n"), fingerprint("int a;"));
 }
 

@@ -41,3 +41,29 @@ fn what_nobody_has_is_said_so_and_what_is_not_there_has_no_range() {
     assert_eq!(ranges(&nothing), []);
     assert_eq!(ranges(&places(vec![span(0, 100, 50, &[])])), [], "a span without nodes says nothing");
 }
+
+#[test]
+fn a_page_ends_where_the_next_one_begins_and_joins_that_of_the_same_value() {
+    let page = |version, spans: Vec<Span>| {
+        let mut places = places(spans);
+        let (meta, _) = places.found.as_mut().expect("a value");
+        (meta.version, meta.value_len) = (version, 250);
+        places
+    };
+    let mut first = page(1, vec![span(0, 100, 0, &[4]), span(100, 100, 0, &[5])]);
+    let last = || page(1, vec![span(200, 50, 0, &[6])]);
+    assert_eq!((first.next_page(), last().next_page()), (Some(200), None));
+    let gone = Places { found: None, ..last() };
+    let others = [
+        page(2, vec![span(200, 50, 0, &[6])]),
+        page(1, vec![span(100, 100, 0, &[5])]),
+        page(1, vec![]),
+        gone,
+    ];
+    for other in others {
+        assert!(!first.join(other) && first.next_page() == Some(200));
+    }
+    assert!(first.join(last()) && first.next_page().is_none());
+    assert_eq!(ranges(&first), [(0, 100, Some(4)), (100, 200, Some(5)), (200, 250, Some(6))]);
+    assert!(!first.join(last()), "there is no page behind the last one");
+}

@@ -49,7 +49,8 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
         ("incr-initial", request(9, 0, "n", up(Some((40, 60))))),
         ("touch", request(10, 0, "k", Ask::Touch { ttl: 60 })),
         ("stat", request(11, 0, "k", Ask::Stat)),
-        ("locate", request(12, 0, "k", Ask::Locate)),
+        ("locate", request(12, 0, "k", Ask::Locate { from: 0 })),
+        ("locate-on", request(24, 0, "k", Ask::Locate { from: 100_663_296 })),
         ("session", request(13, 0, "n", Ask::Session)),
         ("incr-once", once(request(14, 0, "n", up(None)))),
         (

@@ -273,7 +273,9 @@ fn every_request_of_every_node_is_answered_with_a_code() {
             let Answer::About(about) = client.call(&key, Ask::Stat) else { panic!("nothing is known") };
             assert_eq!((about.layout, about.meta.value_len, about.fetched), (Layout::Packed, 4, true));
             assert!(about.meta.ttl.is_some_and(|ttl| (490..=500).contains(&ttl)));
-            let Answer::Places(places) = client.call(&key, Ask::Locate) else { panic!("nowhere") };
+            let Answer::Places(places) = client.call(&key, Ask::Locate { from: 0 }) else {
+                panic!("nowhere")
+            };
             let (meta, spans) = places.found.expect("it is there");
             assert_eq!((meta.value_len, spans.len(), &spans[0].nodes[..]), (4, 1, &[places.primary][..]));
             assert_eq!(client.code(&key, Ask::Delete { compare: Some(1) }), Code::Exists);
@@ -295,7 +297,7 @@ fn the_map_says_who_serves_a_key_and_what_changes_follows() {
     assert_eq!((map.nodes.len(), map.namespace_named("default")), (5, Some(NamespaceId(0))));
     for number in 0..50 {
         let key = format!("key-{number}");
-        let Answer::Places(places) = client.call(&key, Ask::Locate) else { panic!("nowhere") };
+        let Answer::Places(places) = client.call(&key, Ask::Locate { from: 0 }) else { panic!("nowhere") };
         assert_eq!(places.primary, map.primary_of(NamespaceId(0), key.as_bytes()), "{key}");
     }
     cluster.nodes.remove(4).stop();
@@ -338,7 +340,7 @@ fn long_values(plan: &Plan) {
     let (mut client, _) = Native::connect(&cluster, 2);
     let len = 3 << 20;
     client.put("long", &noise(3, len));
-    let Answer::Places(places) = client.call("long", Ask::Locate) else { panic!("nowhere") };
+    let Answer::Places(places) = client.call("long", Ask::Locate { from: 0 }) else { panic!("nowhere") };
     let (_, spans) = places.found.expect("it is there");
     assert_eq!(spans.iter().map(|span| span.len).sum::<u64>(), len as u64);
     assert!(spans.iter().all(|span| span.nodes.len() == 3 && span.cell_len > 0));
@@ -644,7 +646,8 @@ fn no_frames_of_any_kind_end_a_node() {
         store(StoreMode::Append, b"x", Some(1)),
         Ask::Delete { compare: None },
         Ask::Stat,
-        Ask::Locate,
+        Ask::Locate { from: 0 },
+        Ask::Locate { from: 1 << 20 },
         Ask::Touch { ttl: 1 },
     ];
     for _ in 0..300 {

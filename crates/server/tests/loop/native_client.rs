@@ -392,6 +392,78 @@ fn values_of_any_length_are_streamed_both_ways() {
 }
 
 #[test]
+fn a_value_in_pieces_is_received_in_one_buffer() {
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    runtime().block_on(async {
+        let options = format!("{}&encode=server&decode=server", uri(&cluster, 1)).parse().unwrap();
+        let client = Client::with(&options).await.expect("a node that listens");
+        for len in [1000, 65_536, 65_537, 200_000, 1_000_000] {
+            let value = noise(len, len as usize);
+            client.set("k", value.clone()).await.unwrap();
+            let before = client.stats().landed_bytes;
+            let (whole, part) = (Range { start: 0, len }, Range { start: len / 4, len: len / 2 });
+            assert!(client.get("k").await.unwrap().is_some_and(|found| found.bytes == value));
+            let landed = client.stats().landed_bytes - before;
+            for range in [whole, part] {
+                let found = client.get_range("k", range).await.unwrap().expect("it is there");
+                let (start, end) = range.within(len);
+                assert!(found.bytes == value[start as usize..end as usize], "{range:?} of {len}");
+            }
+            // What fits into a frame is not copied as it is. Of each piece some comes with its head, and all of a short one.
+            let pieces = len / 65_536;
+            let least = if len > 65_536 { pieces * (65_536 - 10_000) } else { 0 };
+            assert!((least..=len).contains(&landed) && (landed > 0) == (least > 0), "{landed} of {len}");
+        }
+    });
+}
+
+#[test]
+fn all_of_a_value_of_more_stripes_than_one_answer_names_is_located() {
+    let plan = Plan { nodes: 3, profile: "rs(2+1)", groups: 3, ..Plan::default() };
+    let cluster = Cluster::of(&plan, |config| config.memory_bytes = 256 << 20);
+    let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":65536},"chunk_bytes":65536}}}}}"#;
+    assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
+    let (stripe, len) = (2 * 65_536, 515 * 2 * 65_536 + 1000);
+    runtime().block_on(async {
+        let client = client(&cluster, 1).await;
+        // Each worker hears of the policy for itself.
+        let begun = std::time::Instant::now();
+        while client.set("film", noise(7, len as usize)).await.is_err() {
+            assert!(begun.elapsed() < PATIENCE);
+        }
+        let first = client.locate_from("film", 0).await.unwrap();
+        assert_eq!(first.next_page(), Some(512 * stripe));
+        let places = client.locate("film").await.unwrap();
+        let (_, spans) = places.found.as_ref().expect("it is there");
+        assert!(spans.iter().all(|span| span.nodes.len() == 2 && !span.nodes.contains(&None)));
+        assert_eq!(spans.len(), 516);
+        let mut end = 0;
+        for range in places.ranges() {
+            assert_eq!(range.bytes.start, end);
+            end = range.bytes.end;
+        }
+        assert_eq!((end, places.next_page()), (len, None));
+        // A page begins with the stripe that has the byte.
+        for (from, first, count) in
+            [(stripe - 1, 0, 512), (stripe, 1, 512), (5 * stripe + 7, 5, 511), (len - 1, 515, 1)]
+        {
+            let page = client.locate_from("film", from).await.unwrap();
+            let (_, found) = page.found.expect("it is there");
+            assert_eq!(found[..], spans[first..first + count], "from {from}");
+        }
+        for from in [len, u64::MAX] {
+            let page = client.locate_from("film", from).await.unwrap();
+            assert!(page.next_page().is_none() && page.found.is_some_and(|(_, spans)| spans.is_empty()));
+        }
+        client.set("short", "value").await.unwrap();
+        for (from, count) in [(0, 1), (4, 1), (5, 0)] {
+            let page = client.locate_from("short", from).await.unwrap();
+            assert_eq!(page.found.expect("it is there").1.len(), count, "from {from}");
+        }
+    });
+}
+
+#[test]
 fn a_node_that_ends_costs_no_wrong_answer_and_reads_go_on() {
     let mut cluster = Cluster::start();
     let runtime = runtime();

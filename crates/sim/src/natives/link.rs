@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
-use client_core::ConnId;
+use bytes::Bytes;
+use client_core::{ConnId, Intake};
 use rng::Rng;
 
 use super::port::Port;
@@ -19,7 +19,7 @@ pub(crate) struct Link {
     pub up: Flow,
     pub down: Flow,
     /// What has come to the client and is no whole frame yet.
-    pub input: BytesMut,
+    pub intake: Intake,
     /// Whether the client has been told that it stands.
     pub stands: bool,
     /// The node's end; none before there is one, and when it has ended.
@@ -29,7 +29,8 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(process: usize, life: u32, conn: ConnId, node: usize) -> Self {
         let (up, down) = (Flow::default(), Flow::default());
-        Self { process, life, conn, node, up, down, input: BytesMut::new(), stands: false, port: None }
+        let intake = Intake::of(conn);
+        Self { process, life, conn, node, up, down, intake, stands: false, port: None }
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
 //!   that are longer than a frame;
 //! - `chunks`: chunks that clients put there, and those that they read;
+//! - `rooms`: buffers of a process, in which values are received;
 //! - `scanning`: a scan of a process;
 //! - `promises`: what a core may send, whoever hears it; `vows`: what nodes have said and have to stand by;
 //! - `outcome`: calls as requests of a core, and what these come to as outcomes.
@@ -17,6 +18,7 @@ mod pieces;
 mod port;
 mod process;
 mod promises;
+mod rooms;
 mod scanning;
 mod vows;
 
@@ -119,8 +121,10 @@ impl Natives {
 
     /// Bytes go from a node to its client.
     pub(crate) fn send_down(&mut self, stage: &mut Stage, link: u32, bytes: Bytes) {
-        for bytes in split(stage, bytes) {
-            let delay = delay_us(stage);
+        let stall_us = stage.options.natives.map_or(0, |natives| natives.stall_us);
+        for (part, bytes) in stalled(stage, bytes, stall_us).into_iter().enumerate() {
+            let stalls_us = if part > 0 { stage.rng.landings.below(stall_us + 1) } else { 0 };
+            let delay = delay_us(stage) + stalls_us;
             if let Some(at) = self.links[link as usize].down.push(stage.now() + delay, bytes) {
                 stage.queue.push(at, Event::Native(NativeEvent::Down(link)));
             }
@@ -232,6 +236,15 @@ fn delay_us(stage: &mut Stage) -> u64 {
     let network = &stage.options.network;
     let rng: &mut Rng = &mut stage.rng.natives;
     rng.range(network.least_us, network.most_us) + rng.below(network.jitter_us + 1)
+}
+
+/// The same, more often where the rest comes late.
+fn stalled(stage: &mut Stage, mut bytes: Bytes, stall_us: u64) -> Vec<Bytes> {
+    if stall_us == 0 || bytes.len() < 2 || stage.rng.landings.once_in(2) {
+        return split(stage, bytes);
+    }
+    let first = bytes.split_to(1 + stage.rng.landings.index(bytes.len() - 1));
+    vec![first, bytes]
 }
 
 /// Now and then bytes come in two parts, wherever a frame may end.

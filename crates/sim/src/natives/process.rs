@@ -8,6 +8,7 @@ use native::Meta;
 use types::{NamespaceId, Time};
 
 use super::promises::Promises;
+use super::rooms::Buffers;
 use super::scanning::Scanning;
 use crate::stage::Stage;
 use crate::stage::clock::Clock;
@@ -28,6 +29,8 @@ pub(crate) struct Process {
     /// Who waits for its requests.
     pub callers: BTreeMap<RequestId, Caller>,
     pub promises: Promises,
+    /// Where it has values received.
+    pub buffers: Buffers,
     /// The scan that it makes, if it makes one.
     pub scanning: Option<Scanning>,
     /// Requests of scans that are over.
@@ -57,6 +60,7 @@ impl Process {
             links: BTreeMap::new(),
             callers: BTreeMap::new(),
             promises: Promises::default(),
+            buffers: Buffers::default(),
             scanning: None,
             scanned: BTreeSet::new(),
             clock,

@@ -79,19 +79,19 @@ impl Promises {
 impl Ids {
     /// What is put under an id that is gone is put in vain.
     fn leave(&mut self, conn: ConnId, id: u64, request: &Request) -> Result<(), Broken> {
-        let object = match &request.ask {
+        let (what, object) = match &request.ask {
             Ask::Renew(object) => {
                 self.renewals.insert((conn, id), *object);
                 return Ok(());
             }
-            Ask::Put(put) => put.chunk.object,
-            Ask::Commit(commit) => commit.written.object,
+            Ask::Put(put) => ("written", put.chunk.object),
+            Ask::Commit(commit) => ("committed", commit.written.object),
             _ => return Ok(()),
         };
         if self.gone.contains(&object) {
             return Err((
                 "gone",
-                format!("{object} is written on though its owner has said that it is gone"),
+                format!("{object} is {what} as {:?} though its owner has said that it is gone", request.once),
             ));
         }
         Ok(())

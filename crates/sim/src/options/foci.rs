@@ -277,6 +277,8 @@ impl Options {
             sessions_percent: rng.pick(&[0, 80, 100, 100]),
             cut_per_mille: rng.pick(&[0, 2, 20]),
             late_us: lease_us * rng.pick(&[0, 1, 4]) / 4,
+            // By the seed alone, so that all else is drawn as it was.
+            stall_us: if options.seed.is_multiple_of(3) { lease_us } else { 0 },
             process_us: lease_us * rng.pick(&[0, 5, 20]),
             scan_pause_us: 0,
             feed_pause_us: 0,

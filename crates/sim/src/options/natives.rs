@@ -21,6 +21,8 @@ pub struct NativeClients {
     pub cut_per_mille: u64,
     /// How much later than it is sent that may arrive which was under way then.
     pub late_us: u64,
+    /// How much later the rest comes of what comes to a client in two parts, at most; 0 = no later than the network has it.
+    pub stall_us: u64,
     /// How long a process lives on the average; 0 = for ever.
     pub process_us: u64,
     /// Pause between two scans of a process on the average; 0 = there are none.

@@ -14,3 +14,4 @@ pub(crate) const WALL: u64 = 11;
 pub(crate) const OBJECTS: u64 = 12;
 pub(crate) const GRAPHS: u64 = 13;
 pub(crate) const NATIVES: u64 = 14;
+pub(crate) const LANDINGS: u64 = 15;

@@ -27,6 +27,7 @@ pub(crate) struct Rngs {
     pub processes: Rng,
     pub succession: Rng,
     pub natives: Rng,
+    pub landings: Rng,
 }
 
 /// Where everything takes place.
@@ -48,6 +49,7 @@ impl Stage {
             processes: rng(purpose::PROCESSES),
             succession: rng(purpose::SUCCESSION),
             natives: rng(purpose::NATIVES),
+            landings: rng(purpose::LANDINGS),
         };
         Self { options, queue: Queue::default(), rng, book: Book::new(trace) }
     }

@@ -37,6 +37,8 @@ pub struct Stats {
     pub native_calls: u64,
     /// Connections of native clients that broke.
     pub native_cuts: u64,
+    /// Bytes that were received in the buffers of native clients.
+    pub landed_bytes: u64,
     /// Scans of native clients that came to their end.
     pub scans: u64,
     /// Roles that began to move because somebody wanted them to.
@@ -125,6 +127,7 @@ impl Stats {
             (&mut self.asked_again, other.asked_again),
             (&mut self.native_calls, other.native_calls),
             (&mut self.native_cuts, other.native_cuts),
+            (&mut self.landed_bytes, other.landed_bytes),
             (&mut self.scans, other.scans),
             (&mut self.refused, other.refused),
             (&mut self.crashes, other.crashes),
@@ -176,6 +179,7 @@ impl fmt::Display for Stats {
             asked_again,
             native_calls,
             native_cuts,
+            landed_bytes,
             scans,
             refused,
             crashes,
@@ -190,7 +194,7 @@ impl fmt::Display for Stats {
         } = self;
         writeln!(
             f,
-            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again; {native_calls} by native clients, with {native_cuts} broken connections and {scans} scans"
+            "{events} events, {messages} messages delivered; calls: {answered} answered, {unknown} unknown, {refused} refused, {asked_again} made again; {native_calls} by native clients, with {native_cuts} broken connections, {landed_bytes} bytes in their buffers and {scans} scans"
         )?;
         writeln!(
             f,

@@ -17,6 +17,7 @@
 mod chunks;
 mod faults;
 mod hosts;
+mod landings;
 pub(crate) mod natives;
 mod processes;
 pub(crate) mod reign;

@@ -99,11 +99,18 @@ impl Natively<'_> {
         let owner = &mut natives.processes[process];
         stage.book.stats.native_calls += 1;
         let caller = Caller { client: ask.client, call, found: None, value: Vec::new(), unfed };
+        // The last reads have no buffers, and so none that are too short.
+        let reads = ask.client != NOBODY && matches!(ask.op, Op::Get(_));
         let due_us = timeout_us.or(stage.options.natives.map(|natives| natives.timeout_us)).unwrap_or(0);
         stage.queue.push(owner.in_us(stage, due_us) + LATE_US, Event::Native(NativeEvent::Due(call)));
         let now = owner.now(stage);
         match owner.core.submit(now, Operation { key, op, timeout_us }) {
-            Ok(id) => drop(owner.callers.insert(id, caller)),
+            Ok(id) => {
+                owner.callers.insert(id, caller);
+                if reads {
+                    self.lend(process, id);
+                }
+            }
             Err(error) => self.end(caller, Err(error)),
         }
         self.stir(process);
@@ -130,6 +137,7 @@ impl Natively<'_> {
     }
 
     fn begin_anew(&mut self, process: usize) {
+        self.check_buffers(process);
         let World { stage, cluster, clients, natives, .. } = &mut *self.world;
         let Some(map) = cluster.map().filter(|_| !clients.have_stopped()) else { return };
         for caller in natives.begin_anew(stage, map, process) {
@@ -192,16 +200,28 @@ impl Natively<'_> {
     fn happened(&mut self, process: usize, event: Happened) {
         let owner = &mut self.world.natives.processes[process];
         match event {
-            Happened::Head(id, meta, _) => {
+            Happened::Head(id, meta, len) => {
                 if let Some(caller) = owner.callers.get_mut(&id) {
                     caller.found = Some(meta);
+                }
+                // What does not fit is not wanted, and may be here already.
+                if owner.buffers.refuses(id, len) {
+                    owner.core.cancel(id);
                 }
             }
             Happened::Data(id, bytes) => {
                 if let Some(caller) = owner.callers.get_mut(&id) {
                     caller.value.extend_from_slice(&bytes);
                 }
+                owner.buffers.fill(id, &bytes);
                 owner.core.taken(id, bytes.len() as u64);
+            }
+            Happened::Kept(id, len) => {
+                let bytes = owner.buffers.keep(id, len).unwrap_or_default();
+                if let Some(caller) = owner.callers.get_mut(&id) {
+                    caller.value.extend_from_slice(bytes);
+                }
+                owner.core.taken(id, len as u64);
             }
             Happened::Wants(id) => {
                 let (life, stage) = (owner.life, &mut self.world.stage);
@@ -235,7 +255,10 @@ impl Natively<'_> {
             return;
         }
         match self.world.natives.processes[process].callers.remove(&id) {
-            Some(caller) => self.end(caller, result),
+            Some(caller) => {
+                let caller = self.take_back(process, id, caller, &result);
+                self.end(caller, result);
+            }
             None => {
                 let what = format!("a native client has ended {id:?} twice, or nobody asked it");
                 self.world.stage.book.fail("reply", None, what);
@@ -284,22 +307,6 @@ impl Natively<'_> {
         let now = owner.now(stage);
         owner.core.lost(now, conn);
         self.stir(process);
-    }
-
-    /// Bytes come to a client, also on a connection that it has closed: they had been read before.
-    fn arrives_down(&mut self, link: u32) {
-        let World { stage, natives, .. } = &mut *self.world;
-        let Some(bytes) = natives.link(link).down.pop(stage.now()) else { return };
-        stage.book.mix(stage.now() ^ u64::from(link) << 32);
-        let conn = natives.link(link).conn;
-        natives.link(link).input.extend_from_slice(&bytes);
-        let mut input = std::mem::take(&mut natives.link(link).input);
-        let Some((process, owner)) = natives.owner(link) else { return };
-        let now = owner.now(stage);
-        owner.core.received(now, conn, &mut input);
-        self.world.natives.link(link).input = input;
-        self.stir(process);
-        self.world.natives.processes[process].promises.heard(conn, &bytes);
     }
 
     fn arrives_up(&mut self, link: u32) {

@@ -99,6 +99,18 @@ static void the_rest(void) {
     CHECK(gestalt_places(request, &place, &span, 1, &count), GESTALT_OK);
     CHECK_TRUE(span.len == 2 && span.node_count == 1 && span.nodes[0] == place.primary);
     CHECK(gestalt_release(request), GESTALT_OK);
+    call.size = sizeof call;
+    call.set = GESTALT_WITH_OFFSET;
+    for (call.offset = 1; call.offset <= 2; call.offset++) {
+        CHECK(gestalt_ilocate(client, "n", 1, &call, &request), GESTALT_OK);
+        CHECK(gestalt_wait(request, 60000), GESTALT_OK);
+        CHECK(gestalt_result(request, &outcome), GESTALT_OK);
+        CHECK(outcome.value_len, 2);
+        CHECK(gestalt_places(request, &place, &span, 1, &count), GESTALT_OK);
+        CHECK(count, 2 - call.offset);
+        CHECK(gestalt_release(request), GESTALT_OK);
+    }
+    CHECK(gestalt_istat(client, "n", 1, &call, &request), GESTALT_ARGUMENT);
     CHECK(gestalt_idelete(client, "n", 1, NULL, &request), GESTALT_OK);
     CHECK(gestalt_finish(request, NULL), GESTALT_OK);
     CHECK(gestalt_idelete(client, "n", 1, NULL, &request), GESTALT_OK);

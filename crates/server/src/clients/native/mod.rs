@@ -109,8 +109,8 @@ enum Wants {
     Value(Reading),
     /// What is known of an item.
     About,
-    /// Where its bytes lie.
-    Places(Key, proto::Place),
+    /// Where its bytes lie, from one on.
+    Places(Key, proto::Place, u64),
     /// Where its chunks go.
     Begun(Key, proto::Place, BeginAsk),
 }

@@ -14,8 +14,8 @@ impl State {
         for (id, outcome) in std::mem::take(&mut self.located) {
             let Some(pending) = self.forget(id) else { continue };
             worker.counters.count_outcome(pending.kind, &outcome);
-            let (key, place) = match (pending.wants, outcome.clone()) {
-                (Wants::Places(key, place), _) => (key, place),
+            let (key, place, from) = match (pending.wants, outcome.clone()) {
+                (Wants::Places(key, place, from), _) => (key, place, from),
                 (Wants::Value(reading), Outcome::Hit(item)) => {
                     self.tell_chunks(worker, id, reading, item);
                     continue;
@@ -39,7 +39,7 @@ impl State {
                 }
             };
             if let Some((map, item)) = answer {
-                match places_of(map, &key, place, item.as_ref()) {
+                match places_of(map, (&key, place), item.as_ref(), from) {
                     Some(places) => Answer::Places(places).put(id, self.output.text()),
                     // The map has changed in between.
                     None => Answer::Just(native::Code::Unavailable).put(id, self.output.text()),
@@ -49,14 +49,22 @@ impl State {
     }
 }
 
-fn places_of(map: &ClusterMap, key: &Key, place: Place, item: Option<&ItemView>) -> Option<Places> {
+/// Where a value lies, from the stripe on that has the byte `from`.
+fn places_of(
+    map: &ClusterMap,
+    (key, place): (&Key, Place),
+    item: Option<&ItemView>,
+    from: u64,
+) -> Option<Places> {
     let member = place.member?;
     let pool = map.catalog.pool_of(key.namespace())?;
     let primary = map.primary_of(member).map(|host| host.node);
     let found = item.map(|item| {
         let spans = match &item.object {
+            // An empty value has a span, too.
+            None if from > 0 && from >= item.value_len => Vec::new(),
             None => vec![whole(item.value_len, primary)],
-            Some(object) => spans_of(map, &object.descriptor),
+            Some(object) => spans_of(map, &object.descriptor, from),
         };
         (Meta::of(item), spans)
     });
@@ -68,25 +76,27 @@ fn whole(len: u64, node: Option<NodeId>) -> Span {
     Span { start: 0, len, cell_len: 0, nodes: vec![node] }
 }
 
-/// One for each stripe.
-fn spans_of(map: &ClusterMap, descriptor: &Descriptor) -> Vec<Span> {
+/// One for each stripe, at most [`MAX_SPANS`].
+fn spans_of(map: &ClusterMap, descriptor: &Descriptor, from: u64) -> Vec<Span> {
     let of = |stripe: Stripe| {
-        let group = descriptor.group_of(stripe.index);
         // How many roles its bytes are read from, and how many bytes of one before it is the next one's turn.
         let (roles, cell_len) = match stripe.layout {
             ObjectLayout::Spread => (stripe.k, stripe.cell_len),
             ObjectLayout::Wide => (stripe.k, stripe.chunk_len() as u32),
             ObjectLayout::Copy => (1, 0),
         };
-        let nodes = group.map(|group| holders(map, group, roles)).unwrap_or_default();
+        let group = descriptor.group_of(stripe.index);
+        let nodes = (0..roles).map(|role| holder(map, group?, role)).collect();
         Span { start: stripe.start, len: stripe.len, cell_len, nodes }
     };
-    descriptor.geometry.stripes().take(MAX_SPANS).map(of).filter(|span| !span.nodes.is_empty()).collect()
+    let geometry = descriptor.geometry;
+    // Beyond the last stripe that there can be, there is none; nor behind the end of the last one.
+    let first = u32::try_from(from / geometry.stripe_len()).unwrap_or(u32::MAX);
+    let stripes = (first..geometry.stripe_count()).filter_map(|index| geometry.stripe(index));
+    stripes.filter(|stripe| stripe.start + stripe.len > from).take(MAX_SPANS).map(of).collect()
 }
 
-/// The nodes that have the chunks of the first roles of a group.
-fn holders(map: &ClusterMap, group: GroupId, count: u8) -> Vec<Option<NodeId>> {
-    let view = map.group(group);
-    let holder = |role| Some(view?.holders_of(RoleIndex(role)).whole?.host.node);
-    (0..count).map(holder).collect()
+/// The node that has the chunks of a role.
+fn holder(map: &ClusterMap, group: GroupId, role: u8) -> Option<NodeId> {
+    Some(map.group(group)?.holders_of(RoleIndex(role)).whole?.host.node)
 }

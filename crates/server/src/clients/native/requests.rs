@@ -266,7 +266,7 @@ fn wants(ask: &Ask, key: &Key, place: Place) -> Wants {
             is_cancelled: false,
         }),
         Ask::Stat => Wants::About,
-        Ask::Locate => Wants::Places(key.clone(), place),
+        Ask::Locate { from } => Wants::Places(key.clone(), place, *from),
         _ => Wants::Code,
     }
 }

@@ -1,7 +1,7 @@
 //! The same for the rules of the clients' core.
 
 use client_core::{Bug, Rules};
-use sim::{FaultKind, Focus, Options};
+use sim::{FaultKind, Focus, Options, Verb};
 
 use super::outcome;
 
@@ -40,6 +40,15 @@ fn options(seed: u64, bug: Bug) -> Options {
         Bug::TornRead | Bug::CellsOfOtherRows => {
             options.sizes.mix = [0, 1, 0, 0, 0, 0, 8];
             (options.text_keys, options.memory.evict) = (3, false);
+        }
+        // Values of which the rest comes late, when they have been asked for elsewhere or given up, and are others by then.
+        Bug::LandsAfterEnd | Bug::LandsOfFormerTry => {
+            (natives.cut_per_mille, natives.late_us, natives.stall_us) = (100, lease_us / 4, lease_us);
+            natives.timeout_us = 10 * lease_us;
+            options.sizes.mix = [0, 1, 0, 0, 0, 8, 0];
+            (options.text_keys, options.memory.evict) = (2, false);
+            options.mix = [0; 13];
+            (options.mix[Verb::Get as usize], options.mix[Verb::Set as usize]) = (6, 2);
         }
         Bug::ConnectionNamedAgain => (natives.cut_per_mille, natives.late_us) = (20, lease_us),
         _ => {}
@@ -84,4 +93,7 @@ planted! {
     a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
     a_data_role_that_a_scan_passes_over_is_found: ScanSkipsWhatMoved;
     an_id_that_is_gone_and_used_on_is_found: GoneIdUnheeded;
+    a_buffer_that_is_written_to_after_the_end_is_found: LandsAfterEnd;
+    a_buffer_in_which_two_tries_are_mixed_is_found: LandsOfFormerTry;
+    a_piece_that_is_received_elsewhere_in_its_buffer_is_found: LandsAtStart;
 }
