@@ -30,7 +30,7 @@ use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
-use wire::message::{GroupBody, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -53,6 +53,9 @@ struct Cluster {
     /// What this node says comes later than what others do: the cells that it has been asked for.
     slow: Option<NodeId>,
     late: Vec<(NodeId, PeerMessage)>,
+    /// What the coordinator says to others than this node comes later than to it.
+    told_first: Option<NodeId>,
+    late_words: Vec<(HostId, FromCoordinator)>,
     /// Bytes of all that this node sends to others.
     metered: Option<(NodeId, usize)>,
 }
@@ -145,6 +148,8 @@ impl Cluster {
             wires: graphs::Wires::default(),
             slow: None,
             late: Vec::new(),
+            told_first: None,
+            late_words: Vec::new(),
             metered: None,
         };
         for node in 0..nodes {
@@ -204,9 +209,10 @@ impl Cluster {
         while let Some(action) = self.coordinator.poll_action() {
             let CoordinatorAction::Send { to, message } = action else { continue };
             moved = true;
-            let now = self.clocks(to.node);
-            if let Some(host) = self.hosts.get_mut(&to.node) {
-                host.handle_coordinator(now, message);
+            if self.told_first.is_some_and(|first| first != to.node) {
+                self.late_words.push((to, message));
+            } else {
+                self.tell(to, message);
             }
         }
         let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
@@ -255,8 +261,18 @@ impl Cluster {
         self.slow == Some(from) && matches!(**message, wire::object::ObjectMessage::Cell(_))
     }
 
+    fn tell(&mut self, to: HostId, message: FromCoordinator) {
+        let now = self.clocks(to.node);
+        if let Some(host) = self.hosts.get_mut(&to.node) {
+            host.handle_coordinator(now, message);
+        }
+    }
+
     /// What was late is there.
     fn deliver_late(&mut self) {
+        for (to, message) in std::mem::take(&mut self.late_words) {
+            self.tell(to, message);
+        }
         let Some(slow) = self.slow else { return };
         for (to, message) in std::mem::take(&mut self.late) {
             let now = self.clocks(to);
