@@ -205,6 +205,7 @@ impl Host {
         if !changes.gone.is_empty() {
             let is_there = |node| map.nodes.iter().any(|info| info.host.node == node);
             self.around.meter_mut().retain(is_there);
+            self.objects.retain_nodes(is_there);
         }
         if changes.catalog.is_some() || changes.layout.is_some() {
             self.around.adopt(map);

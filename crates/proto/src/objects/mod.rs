@@ -216,7 +216,10 @@ impl Objects {
             self.note_client(scope);
         }
         match &message {
-            ObjectMessage::Cell(cell) => scope.around.meter_mut().came(scope.now.time, from.node, cell),
+            ObjectMessage::Cell(cell) => {
+                scope.around.meter_mut().came(scope.now.time, from.node, cell);
+                self.graphs.measured(scope.now.time, &scope.timing());
+            }
             ObjectMessage::Missing(_) => scope.around.meter_mut().forget_question(from.node),
             _ => {}
         }
@@ -565,7 +568,7 @@ impl Objects {
     /// A link to `peer` is up.
     pub(crate) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.lose_link(scope, peer, wanted);
-        self.graphs.link_up(peer);
+        self.graphs.link_up(scope.now.time, &scope.timing(), peer);
         self.transfers.link_up(scope, peer);
     }
 
@@ -729,8 +732,18 @@ impl Objects {
     }
 
     /// What planners here know of the network.
-    pub(crate) fn graph_links(&self, here: NodeId, meter: &Meter) -> graph::Links {
-        self.graphs.links_of(here, meter)
+    pub(crate) fn graph_links(
+        &self,
+        now: Time,
+        timing: &Timing,
+        (here, meter): (NodeId, &Meter),
+    ) -> graph::Links {
+        self.graphs.links_of((now, timing), here, meter)
+    }
+
+    /// Nodes that are not in the map any more say nothing of links.
+    pub(crate) fn retain_nodes(&mut self, is_there: impl Fn(NodeId) -> bool) {
+        self.graphs.retain_nodes(is_there);
     }
 
     /// What is here, without what owners know.

@@ -52,6 +52,8 @@ struct Cluster {
     wires: graphs::Wires,
     /// What this node says comes later than what others do: the cells that it has been asked for.
     slow: Option<NodeId>,
+    /// To this node alone, if it is one.
+    slow_to: Option<NodeId>,
     late: Vec<(NodeId, PeerMessage)>,
     /// What the coordinator says to others than this node comes later than to it.
     told_first: Option<NodeId>,
@@ -147,6 +149,7 @@ impl Cluster {
             verdict: None,
             wires: graphs::Wires::default(),
             slow: None,
+            slow_to: None,
             late: Vec::new(),
             told_first: None,
             late_words: Vec::new(),
@@ -230,7 +233,7 @@ impl Cluster {
             match action {
                 Action::Send { to, mut message } => {
                     self.meter(node, to, &message);
-                    if self.is_late(node, &message) {
+                    if self.is_late(node, to, &message) {
                         self.late.push((to, message));
                         continue;
                     }
@@ -256,9 +259,10 @@ impl Cluster {
         moved
     }
 
-    fn is_late(&self, from: NodeId, message: &PeerMessage) -> bool {
+    fn is_late(&self, from: NodeId, to: NodeId, message: &PeerMessage) -> bool {
         let PeerMessage::Object(message) = message else { return false };
-        self.slow == Some(from) && matches!(**message, wire::object::ObjectMessage::Cell(_))
+        let is_slow = self.slow == Some(from) && self.slow_to.is_none_or(|slow| slow == to);
+        is_slow && matches!(**message, wire::object::ObjectMessage::Cell(_))
     }
 
     fn tell(&mut self, to: HostId, message: FromCoordinator) {

@@ -10,6 +10,7 @@ impl World {
     pub(crate) fn unleash(&mut self) {
         self.nemesis.later(&mut self.stage);
         self.reign().scrub_later();
+        self.probe_later();
         self.reign().change_catalog_later();
     }
 

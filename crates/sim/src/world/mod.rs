@@ -196,6 +196,7 @@ impl World {
             Event::Restart { node, .. } => self.restart(usize::from(node)),
             Event::Resume { node, .. } => self.resume(usize::from(node)),
             Event::Scrub => self.reign().scrub(),
+            Event::Probe => self.probe_links(),
             Event::Catalog => self.reign().change_catalog(),
         }
     }
