@@ -97,7 +97,9 @@ mod tests {
     fn no_more_bytes_wait_than_may_and_all_are_given_back() {
         let host = |node| HostId { node: NodeId(node), incarnation: Incarnation(1) };
         let (mut early, most) = (Early::default(), 2 * (1_000 + size_of::<EarlyCell>()));
-        [(1, 7), (2, 8), (1, 9)].map(|(node, group)| early.keep(most, host(node), lent(group, 1_000)));
+        for (node, group) in [(1, 7), (2, 8), (1, 9)] {
+            early.keep(most, host(node), lent(group, 1_000));
+        }
         assert_eq!(early.memory_bytes(), most);
         assert_eq!(
             (early.take(GroupId(9)).len(), early.take(GroupId(7)).len()),
