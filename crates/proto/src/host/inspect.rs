@@ -200,7 +200,7 @@ pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
 #[must_use]
 pub fn graph_links(host: &Host, now: types::Time) -> graph::Links {
     let timing = host.around.config().timing;
-    host.objects.graph_links(now, &timing, (host.around.host().node, host.around.meter()))
+    host.objects.graphs().links_of((now, &timing), host.around.host().node, host.around.meter())
 }
 
 /// What has come of the last probe of links.

@@ -408,7 +408,7 @@ impl Host {
     /// What coding graphs have done here.
     #[must_use]
     pub fn graph_stats(&self) -> GraphStats {
-        self.objects.graph_stats()
+        self.objects.graphs().stats()
     }
 
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.

@@ -726,19 +726,9 @@ impl Objects {
         self.pages.as_ref().map_or(0, ChunkPages::unused_bytes)
     }
 
-    /// What coding graphs have done here.
-    pub(crate) fn graph_stats(&self) -> GraphStats {
-        self.graphs.stats()
-    }
-
-    /// What planners here know of the network.
-    pub(crate) fn graph_links(
-        &self,
-        now: Time,
-        timing: &Timing,
-        (here, meter): (NodeId, &Meter),
-    ) -> graph::Links {
-        self.graphs.links_of((now, timing), here, meter)
+    /// What is made here by coding graphs.
+    pub(crate) fn graphs(&self) -> &Graphs {
+        &self.graphs
     }
 
     /// Nodes that are not in the map any more say nothing of links.

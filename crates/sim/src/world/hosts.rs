@@ -11,7 +11,6 @@ use crate::cluster::process::{Input, Submission};
 use crate::nemesis::Target;
 use crate::network::wires::Parcel;
 use crate::stage::brief::{Brief, number_of};
-use crate::stage::queue::Event;
 
 /// What a probe fetches of each node.
 const PROBE_BYTES: u64 = 128 << 10;
@@ -106,28 +105,10 @@ impl World {
         }
     }
 
-    /// Some host measures its links to all other nodes on purpose.
-    pub(super) fn probe_links(&mut self) {
-        let every_us = self.stage.options.objects.map_or(0, |objects| objects.probe_every_us);
-        // By turns, so that nothing is drawn for it.
-        let turn = self.now().checked_div(every_us).unwrap_or(0) as usize;
-        let host = turn % self.cluster.nodes.host_count().max(1);
-        self.probe(host);
-        self.probe_later();
-    }
-
     /// A host measures its links, unless its node is down or stands still.
     pub(crate) fn probe(&mut self, host: usize) {
         if self.cluster.nodes.up().contains(&self.cluster.nodes.node_of(host)) {
             self.drive(host, |machine, now| _ = machine.streams(now).probe_links(PROBE_BYTES));
-        }
-    }
-
-    /// The next one, for as long as clients go on.
-    pub(super) fn probe_later(&mut self) {
-        let every_us = self.stage.options.objects.map_or(0, |objects| objects.probe_every_us);
-        if every_us > 0 && !self.clients.have_stopped() {
-            self.stage.after(every_us, Event::Probe);
         }
     }
 

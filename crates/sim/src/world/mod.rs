@@ -18,6 +18,7 @@ mod chunks;
 mod faults;
 mod hosts;
 pub(crate) mod natives;
+mod probes;
 mod processes;
 pub(crate) mod reign;
 mod scans;
@@ -196,7 +197,7 @@ impl World {
             Event::Restart { node, .. } => self.restart(usize::from(node)),
             Event::Resume { node, .. } => self.resume(usize::from(node)),
             Event::Scrub => self.reign().scrub(),
-            Event::Probe => self.probe_links(),
+            Event::Probe => probes::next(self),
             Event::Catalog => self.reign().change_catalog(),
         }
     }

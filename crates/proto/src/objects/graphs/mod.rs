@@ -165,7 +165,7 @@ impl Graphs {
     }
 
     /// The same for who looks from outside.
-    pub(super) fn links_of(
+    pub(crate) fn links_of(
         &self,
         (now, timing): (Time, &Timing),
         here: NodeId,
@@ -277,7 +277,7 @@ impl Graphs {
     }
 
     /// What was done and is held.
-    pub(super) fn stats(&self) -> GraphStats {
+    pub(crate) fn stats(&self) -> GraphStats {
         let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
         let first_deadline = self.executor.as_ref().and_then(Executor::first_deadline);
         GraphStats {
