@@ -1,6 +1,6 @@
 //! One seed: a phase with faults, then healing, then the demand that everything ends, is whole again and agrees.
 
-use proto::Timing;
+use proto::{Probed, Timing};
 use types::OnFinding;
 use types::op::{Get, Op};
 
@@ -128,7 +128,49 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     check_at_rest(world, |rest, book| rest.check_agreement(book));
-    last_scrub(world) && final_reads(world) && last_native_reads(world)
+    last_probes(world) && last_scrub(world) && final_reads(world) && last_native_reads(world)
+}
+
+/// Where links are measured on purpose, all hosts do so once more. Everybody who lives answers, unless links drop cells for being full.
+fn last_probes(world: &mut World) -> bool {
+    if world.stage.options.objects.is_none_or(|objects| objects.probe_every_us == 0) {
+        return true;
+    }
+    // Cells that are dropped are waited for, and asked for again, at each of the others.
+    let patience_us = world.stage.options.nodes as u64 * patience_us(&world.stage.options.timing);
+    let is_probing = |host: &proto::Host| proto::probe_report(host).is_under_way;
+    let is_over = |world: &World| !world.cluster.nodes.hosts().any(is_probing);
+    for host in 0..world.cluster.nodes.host_count() {
+        // One after the other: what others fetch takes time, too.
+        let is_ended = wait(world, world.now() + patience_us, is_over);
+        world.probe(host);
+        if !is_ended || !wait(world, world.now() + patience_us, is_over) {
+            must_end(world, None, "a probe of links does not end".to_owned());
+        }
+        note_links(world, host);
+    }
+    !world.stage.book.has_failed()
+}
+
+fn note_links(world: &mut World, host: usize) {
+    let up = world.cluster.nodes.up();
+    let drops = world.stage.options.network.full_percent > 0;
+    let (mut nodes, mut slow) = (Vec::new(), 0);
+    world.cluster.nodes.drive(&world.stage, host, |machine, now| {
+        nodes = proto::probe_report(machine).nodes;
+        slow = proto::graph_links(machine, now.time).pairs.len();
+    });
+    let is_silent =
+        |(node, probed): &&(u16, Probed)| up.contains(&usize::from(*node)) && *probed == Probed::Silent;
+    let is_up = up.contains(&world.cluster.nodes.node_of(host));
+    let silent = nodes.iter().find(is_silent).filter(|_| is_up && !drops);
+    if let Some((node, _)) = silent {
+        must_end(world, None, format!("node {node} does not answer a probe of links"));
+    }
+    let answered = nodes.iter().filter(|(_, probed)| matches!(probed, Probed::Answered { .. }));
+    let counts = &mut world.stage.book.stats;
+    (counts.probed_links, counts.slow_links) =
+        (counts.probed_links + answered.count() as u64, counts.slow_links + slow as u64);
 }
 
 /// One more scrub, which must come to its end where nothing is lost.

@@ -19,6 +19,10 @@ pub const MAX_PARTS: usize = 1024;
 
 /// Most slices of an edge: those of the longest strand, as short as slices are.
 pub const MAX_SLICES: u32 = 1 << 16;
+/// Most slow links that a node tells of.
+pub const MAX_SLOW_LINKS: usize = 64;
+/// No link is said to be slower than 128 times.
+pub const MAX_HALF_DOUBLINGS: u8 = 14;
 /// Longest slice.
 pub const MAX_SLICE_BYTES: usize = 1 << 20;
 
@@ -39,6 +43,8 @@ pub enum GraphMessage {
     Probe(Probe),
     /// To the asker: what has become of a run.
     Report(Report),
+    /// To all nodes: from these things come to me more slowly than from most.
+    SlowLinks(SlowLinks),
 }
 
 /// Who starts a graph: a process, as its node's id and the lower 48 bits of its incarnation.
@@ -231,6 +237,40 @@ pub struct Cancel {
 pub struct Probe {
     /// Of this run.
     pub run: Run,
+}
+
+/// See [`GraphMessage::SlowLinks`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowLinks {
+    /// All that are slow, or the slowest of them, by node; none if none is any more.
+    pub slow: Vec<SlowLink>,
+}
+
+/// The link from a node to the one that tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowLink {
+    /// From which.
+    pub from: NodeId,
+    /// How many times as long it takes as from most nodes, as a power of the square root of 2: so it is another number only if it is
+    /// much different. 1 to [`MAX_HALF_DOUBLINGS`].
+    pub half_doublings: u8,
+}
+
+impl SlowLink {
+    /// One that takes so many times as long.
+    #[must_use]
+    pub fn of(from: NodeId, times: f64) -> Self {
+        let most = f64::from(MAX_HALF_DOUBLINGS);
+        // Between 1 and the most of them.
+        let half_doublings = (2.0 * times.log2()).round().clamp(1.0, most) as u8;
+        Self { from, half_doublings }
+    }
+
+    /// How many times as long it takes.
+    #[must_use]
+    pub fn times(self) -> f64 {
+        (f64::from(self.half_doublings) / 2.0).exp2()
+    }
 }
 
 /// See [`GraphMessage::Report`].

@@ -240,6 +240,8 @@ impl PutSum {
 pub struct Lend {
     /// Whose cell it is.
     pub member: MemberId,
+    /// The writer's version of the view.
+    pub view: ViewVersion,
     /// Which cell of its chunk.
     pub row: u32,
     /// Its bytes.

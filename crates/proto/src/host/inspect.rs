@@ -196,10 +196,11 @@ pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
     host.around.meter().links()
 }
 
-/// What planners of graphs at a host know of the network.
+/// What planners of graphs at a host know of the network now.
 #[must_use]
-pub fn graph_links(host: &Host) -> graph::Links {
-    host.objects.graph_links(host.around.host().node, host.around.meter())
+pub fn graph_links(host: &Host, now: types::Time) -> graph::Links {
+    let timing = host.around.config().timing;
+    host.objects.graphs().links_of((now, &timing), host.around.host().node, host.around.meter())
 }
 
 /// What has come of the last probe of links.

@@ -205,6 +205,7 @@ impl Host {
         if !changes.gone.is_empty() {
             let is_there = |node| map.nodes.iter().any(|info| info.host.node == node);
             self.around.meter_mut().retain(is_there);
+            self.objects.retain_nodes(is_there);
         }
         if changes.catalog.is_some() || changes.layout.is_some() {
             self.around.adopt(map);
@@ -407,7 +408,7 @@ impl Host {
     /// What coding graphs have done here.
     #[must_use]
     pub fn graph_stats(&self) -> GraphStats {
-        self.objects.graph_stats()
+        self.objects.graphs().stats()
     }
 
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.

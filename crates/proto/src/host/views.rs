@@ -78,7 +78,7 @@ impl Views {
     }
 
     /// Whether `shard` of each node serves the group.
-    pub(super) fn is_of_shard(&self, group: GroupId, shard: u16) -> bool {
+    pub(crate) fn is_of_shard(&self, group: GroupId, shard: u16) -> bool {
         self.map.as_ref().is_some_and(|map| group.shard(map.shards) == shard)
     }
 

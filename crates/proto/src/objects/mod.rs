@@ -52,7 +52,7 @@ use types::{
 };
 use wire::graph::GraphMessage;
 use wire::object::{
-    Free, Heard, ObjectMessage, Put, PutAs, PutShared, Recall, Refusal, Refused, Shares, is_of_repair,
+    Free, Heard, Lend, ObjectMessage, Put, PutAs, PutShared, Recall, Refusal, Refused, Shares, is_of_repair,
 };
 
 use crate::Timing;
@@ -60,7 +60,7 @@ use crate::pace::Pace;
 use crate::primary::Pending;
 use courier::Courier;
 pub use deposits::NewDeposit;
-use early::Early;
+use early::{Early, EarlyCell};
 use fill::{Came, Window};
 pub use gather::NewGather;
 use graphs::Graphs;
@@ -154,8 +154,8 @@ impl Objects {
             (0..view.holders.len()).map(|role| MemberId { group: view.group, role: RoleIndex(role as u8) });
         // Before anything comes that counts.
         roles.clone().for_each(|member| self.with(member, |holder| holder.heed_quotas(scope)));
-        for (from, shared) in self.early.take(view.group) {
-            self.handle(scope, from, ObjectMessage::PutShared(shared.into()), wanted);
+        for (from, cell) in self.early.take(view.group) {
+            self.handle(scope, from, cell.into_message(), wanted);
         }
         roles.for_each(|member| self.with(member, |holder| holder.adopt(scope, view)));
         self.transfers.adopt(scope, view, wanted);
@@ -216,7 +216,10 @@ impl Objects {
             self.note_client(scope);
         }
         match &message {
-            ObjectMessage::Cell(cell) => scope.around.meter_mut().came(scope.now.time, from.node, cell),
+            ObjectMessage::Cell(cell) => {
+                scope.around.meter_mut().came(scope.now.time, from.node, cell);
+                self.graphs.measured(scope.now.time, &scope.timing());
+            }
             ObjectMessage::Missing(_) => scope.around.meter_mut().forget_question(from.node),
             _ => {}
         }
@@ -261,7 +264,7 @@ impl Objects {
             ObjectMessage::Put(put) => self.put(scope, from, put),
             ObjectMessage::PutAs(put) => self.put_as(scope, from, put),
             ObjectMessage::PutShared(shared) => self.put_shared(scope, from, *shared),
-            ObjectMessage::Lend(lend) => shares::give_lent(scope, from, &lend),
+            ObjectMessage::Lend(lend) => self.multiply(scope, from, lend),
             ObjectMessage::PutSum(put) => {
                 let summed = self.sums.name(scope, from, put);
                 self.take_summed(scope, summed);
@@ -445,8 +448,20 @@ impl Objects {
         if self.holders.get(shared.put.member).is_none() {
             return self.put_early(scope, from, shared);
         }
-        shares::give(scope, from, &shared);
+        if let Some(lend) = shares::lent_of(&shared) {
+            self.multiply(scope, from, lend);
+        }
         self.put(scope, from, shared.put);
+    }
+
+    /// Holders of parities are to have products of a cell: they are known by the view that the writer has, or a newer one.
+    fn multiply(&mut self, scope: &mut Scope<'_>, from: HostId, lend: Lend) {
+        let group = lend.member.group;
+        if scope.view(group).is_some_and(|view| lend.view > view.version) {
+            scope.want_view(group);
+            return self.early.keep(scope.limits().early_bytes, from, EarlyCell::Lent(lend));
+        }
+        shares::give(scope, from, &lend);
     }
 
     /// Cells of parities that were added up are put; of others nothing more comes.
@@ -531,7 +546,7 @@ impl Objects {
         let Some(known) = scope.view(put.member.group).map(|view| view.version) else { return };
         if put.view > known {
             scope.want_view(put.member.group);
-            return self.early.keep(scope.limits().early_bytes, from, shared);
+            return self.early.keep(scope.limits().early_bytes, from, EarlyCell::Put(shared));
         }
         let Put { member, chunk, attempt, .. } = shared.put;
         let why = Refusal::View(known);
@@ -553,7 +568,7 @@ impl Objects {
     /// A link to `peer` is up.
     pub(crate) fn link_up(&mut self, scope: &mut Scope<'_>, peer: HostId, wanted: &mut Wanted) {
         self.lose_link(scope, peer, wanted);
-        self.graphs.link_up(peer);
+        self.graphs.link_up(scope.now.time, &scope.timing(), peer);
         self.transfers.link_up(scope, peer);
     }
 
@@ -711,14 +726,14 @@ impl Objects {
         self.pages.as_ref().map_or(0, ChunkPages::unused_bytes)
     }
 
-    /// What coding graphs have done here.
-    pub(crate) fn graph_stats(&self) -> GraphStats {
-        self.graphs.stats()
+    /// What is made here by coding graphs.
+    pub(crate) fn graphs(&self) -> &Graphs {
+        &self.graphs
     }
 
-    /// What planners here know of the network.
-    pub(crate) fn graph_links(&self, here: NodeId, meter: &Meter) -> graph::Links {
-        self.graphs.links_of(here, meter)
+    /// Nodes that are not in the map any more say nothing of links.
+    pub(crate) fn retain_nodes(&mut self, is_there: impl Fn(NodeId) -> bool) {
+        self.graphs.retain_nodes(is_there);
     }
 
     /// What is here, without what owners know.

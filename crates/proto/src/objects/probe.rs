@@ -26,6 +26,8 @@ const MAX_ROLES: usize = 16;
 const MAX_CHUNKS: usize = 8;
 /// Who has not answered after so many times the time after which others are asked again is silent.
 const PATIENCE: u64 = 4;
+/// Who has answered before is asked again so often: a link that is full drops cells.
+const MAX_LOST: u32 = 3;
 
 /// Whether a probe has asked with this number.
 pub(super) fn is_of_probe(number: u64) -> bool {
@@ -87,6 +89,8 @@ struct Asking {
     bytes: u64,
     number: u64,
     asked_at: Time,
+    /// Questions in a row whose answers have not come.
+    lost: u32,
     /// Cells that are to come, and bytes of those that have.
     cells_left: u32,
     came: u64,
@@ -112,7 +116,9 @@ impl LinkProbe {
         let Some(map) = scope.views.map() else { return true };
         for info in map.nodes.iter().filter(|info| info.host != here) {
             let host = info.host;
-            let held = map.groups.iter().filter(|view| view.takes_chunks()).flat_map(|view| {
+            // A worker is asked about its own groups: it knows nothing of others'.
+            let groups = map.groups.iter().filter(|view| scope.is_of_this_shard(view.group));
+            let held = groups.filter(|view| view.takes_chunks()).flat_map(|view| {
                 let roles = view.all_holders().filter(|(_, holder)| holder.host == host);
                 roles.map(|(role, _)| MemberId { group: view.group, role })
             });
@@ -148,6 +154,7 @@ impl LinkProbe {
             bytes: 0,
             number: 0,
             asked_at: scope.now.time,
+            lost: 0,
             cells_left: 0,
             came: 0,
         });
@@ -201,6 +208,7 @@ impl LinkProbe {
         asking.cells_left = asking.cells_left.saturating_sub(1);
         if asking.cells_left == 0 {
             asking.bytes += asking.came;
+            asking.lost = 0;
             if std::mem::replace(&mut asking.is_warm, true) {
                 asking.fit.add(asking.came as f64, now.since(asking.asked_at).max(1) as f64);
                 asking.questions += 1;
@@ -257,9 +265,15 @@ impl LinkProbe {
 
     /// Time has passed.
     pub(super) fn tick(&mut self, scope: &mut Scope<'_>) {
-        if self.due(&scope.timing()) <= scope.now.time {
-            self.end(scope, Probed::Silent);
+        if self.due(&scope.timing()) > scope.now.time {
+            return;
         }
+        let Some(asking) = &mut self.asking else { return };
+        asking.lost += 1;
+        if asking.chunks.is_empty() || asking.lost > MAX_LOST {
+            return self.end(scope, Probed::Silent);
+        }
+        self.ask(scope);
     }
 
     /// When [`Self::tick`] has something to do.

@@ -55,6 +55,11 @@ impl Scope<'_> {
         self.graphs().repair.and((most > 0).then_some(most))
     }
 
+    /// Whether this worker has the group, of those of its node.
+    pub(super) fn is_of_this_shard(&self, group: GroupId) -> bool {
+        self.views.is_of_shard(group, self.around.config().shard)
+    }
+
     pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {
         self.views.group(group)
     }

@@ -2,41 +2,33 @@
 
 use smallvec::SmallVec;
 use types::{GroupView, HostId, MemberId};
-use wire::object::{Checked, Lend, ObjectMessage, Product, PutShared, Share, Shares};
+use wire::object::{Checked, Lend, ObjectMessage, Product, Put, PutShared, Share};
 
 use super::scope::Scope;
 use crate::Impossible;
 
-/// Gives what is to be given of a cell that `writer` puts here.
-pub(super) fn give(scope: &mut Scope<'_>, writer: HostId, shared: &PutShared) {
-    let PutShared { put, shares } = shared;
+/// What is to be multiplied of a cell that is put here: as if it had been lent. None if nothing is, or it is not what it is said to be.
+pub(super) fn lent_of(shared: &PutShared) -> Option<Lend> {
+    let PutShared { put: Put { member, view, row, ref cell, .. }, ref shares } = *shared;
     // Behind the rows of the code a copy has what lies at other roles, too.
-    if put.geometry.stripe(put.chunk.stripe).is_some_and(|stripe| put.row < stripe.rows) {
-        send(scope, writer, (put.member, put.row), &put.cell, shares);
-    }
-}
-
-/// Gives what is to be given of a cell that `writer` keeps itself, so that it goes over the writer's links once.
-pub(super) fn give_lent(scope: &mut Scope<'_>, writer: HostId, lend: &Lend) {
-    if !lend.cell.is_right() {
-        return scope.accuse(writer, Impossible::Chunk);
-    }
-    send(scope, writer, (lend.member, lend.row), &lend.cell, &lend.shares);
+    let stripe = shared.put.geometry.stripe(shared.put.chunk.stripe)?;
+    (row < stripe.rows && cell.is_right()).then(|| {
+        let (cell, shares) = (cell.clone(), shares.clone());
+        Lend { member, view, row, cell, shares }
+    })
 }
 
 /// Sends each of those that are to have one the product of a cell. Nobody has any use for one who is not, by the view that is known here,
 /// the holder of a parity of the same group that covers the role.
-fn send(
-    scope: &mut Scope<'_>,
-    writer: HostId,
-    (member, row): (MemberId, u32),
-    cell: &Checked,
-    shares: &Shares,
-) {
+pub(super) fn give(scope: &mut Scope<'_>, writer: HostId, lend: &Lend) {
+    let Lend { member, row, ref cell, ref shares, .. } = *lend;
     let (Some(view), Some(protection)) = (scope.view(member.group), scope.protection(member.group)) else {
         return;
     };
-    if usize::from(member.role.0) >= view.k() || !cell.is_right() {
+    if !cell.is_right() {
+        return scope.accuse(writer, Impossible::Chunk);
+    }
+    if usize::from(member.role.0) >= view.k() {
         return;
     }
     let code = protection.code();

@@ -24,6 +24,8 @@ pub(super) struct Wires {
     /// What arrives of a product for a parity; the numbers of them are counted.
     pub(super) products: Option<fn(u32, &wire::object::Product) -> Vec<wire::object::Product>>,
     pub(super) products_seen: u32,
+    /// What nodes tell each other of slow links never arrives.
+    hides_slow_links: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -53,6 +55,9 @@ impl Wires {
 
     /// Carries a message: what arrives.
     pub(super) fn carry(&mut self, mut message: PeerMessage) -> Vec<PeerMessage> {
+        if self.hides_slow_links && is_of_slow_links(&message) {
+            return Vec::new();
+        }
         if let PeerMessage::Object(object) = &message {
             self.cells += u32::from(matches!(**object, ObjectMessage::Cell(_)));
         }
@@ -238,9 +243,11 @@ fn graphs_of(started: &[wire::graph::Start], node: NodeId) -> (usize, usize) {
     (helped.clone().count(), helped.filter(|start| sends(start, Some(None))).count())
 }
 
-/// Two nodes die, so that each of the others has to help; a third one's link was slow before, or was not.
+/// Two nodes die, so that each of the others has to help; a third one's links were slow before, or were not, and who asks knows of its own.
 fn helps_over_a_slow_link(is_known: bool) -> (usize, usize) {
     let mut cluster = Cluster::with_graphs(6, "rs(3+2)", by(Scheme::Chain));
+    // Who knows that all of its links are slow has no way round.
+    cluster.wires.hides_slow_links = true;
     let values = cluster.put_values();
     if is_known {
         cluster.read_slowly(NodeId(4), &values);
@@ -259,6 +266,74 @@ fn whose_link_is_known_to_be_slow_helps_by_way_of_others() {
     assert!(helped > 0 && sent > 0, "{helped} {sent}");
     let (helped, sent) = helps_over_a_slow_link(true);
     assert!(helped > 0 && sent == 0, "{helped} {sent}");
+}
+
+fn is_of_slow_links(message: &PeerMessage) -> bool {
+    matches!(message, PeerMessage::Graph(message) if matches!(**message, GraphMessage::SlowLinks(_)))
+}
+
+/// Two nodes die, so that each of the others has to help; the link from node 4 to node 5 is slow, and node 5 alone has measured that. It
+/// tells the others, or is not heard. How many of the others' graphs have something sent over that link, and who knew of it.
+fn sent_over_a_link_that_others_measured(is_heard: bool) -> (usize, Vec<u16>) {
+    let mut cluster = Cluster::with_graphs(6, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    cluster.slow_to = Some(NodeId(5));
+    cluster.wires.hides_slow_links = !is_heard;
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.advance(3_000);
+    let knows = |host: &proto::Host| {
+        let links = proto::graph_links(host, cluster.now.time);
+        links.pairs.iter().any(|pair| (pair.from, pair.to) == (4, 5))
+    };
+    let know = cluster.hosts.iter().filter(|(_, host)| knows(host)).map(|(node, _)| node.0).collect();
+    cluster.wires.started = Some(Vec::new());
+    cluster.kill(1);
+    cluster.kill(2);
+    cluster.advance(9_000);
+    cluster.has_values(&values);
+    let goes = |start: &wire::graph::Start| {
+        let at = |step: u32| start.steps[step as usize].at.map(|node| node.0);
+        start.edges.iter().any(|edge| (at(edge.from), at(edge.to)) == (Some(4), Some(5)))
+    };
+    let started = cluster.wires.started.take().unwrap();
+    (started.iter().filter(|start| goes(start)).count(), know)
+}
+
+#[test]
+fn graphs_go_round_a_slow_link_between_two_others_that_these_have_told_of() {
+    let (sent, know) = sent_over_a_link_that_others_measured(false);
+    assert!(sent > 0 && know == [5], "{sent} {know:?}");
+    let (sent, know) = sent_over_a_link_that_others_measured(true);
+    assert!(sent == 0 && know == [0, 1, 2, 3, 4, 5], "{sent} {know:?}");
+}
+
+/// Which links a node takes for slow.
+fn slow_links_of(cluster: &Cluster, node: u16) -> Vec<(u16, u16)> {
+    let links = proto::graph_links(&cluster.hosts[&NodeId(node)], cluster.now.time);
+    links.pairs.iter().map(|pair| (pair.from, pair.to)).collect()
+}
+
+#[test]
+fn what_is_heard_of_links_is_renewed_and_is_forgotten_when_it_is_not() {
+    let mut cluster = Cluster::with_graphs(6, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    cluster.slow_to = Some(NodeId(5));
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.advance(150_000);
+    assert_eq!(slow_links_of(&cluster, 0), [(4, 5)], "it is renewed");
+    // The link is as good as others now.
+    for _ in 0..40 {
+        cluster.has_values(&values);
+        (0..values.len()).for_each(|at| _ = cluster.read(5, &values[at].0).unwrap());
+    }
+    cluster.advance(3_000);
+    assert_eq!(slow_links_of(&cluster, 0), [], "it is taken back");
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.advance(3_000);
+    assert_eq!(slow_links_of(&cluster, 0), [(4, 5)]);
+    cluster.wires.hides_slow_links = true;
+    cluster.advance(70_000);
+    assert_eq!(slow_links_of(&cluster, 0), [], "nobody has said so for long");
 }
 
 /// Most bytes of a list of several chunks that graphs have made, while clients ask for something all the time, or do not.

@@ -30,7 +30,7 @@ use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
-use wire::message::{GroupBody, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -52,7 +52,12 @@ struct Cluster {
     wires: graphs::Wires,
     /// What this node says comes later than what others do: the cells that it has been asked for.
     slow: Option<NodeId>,
+    /// To this node alone, if it is one.
+    slow_to: Option<NodeId>,
     late: Vec<(NodeId, PeerMessage)>,
+    /// What the coordinator says to others than this node comes later than to it.
+    told_first: Option<NodeId>,
+    late_words: Vec<(HostId, FromCoordinator)>,
     /// Bytes of all that this node sends to others.
     metered: Option<(NodeId, usize)>,
 }
@@ -144,7 +149,10 @@ impl Cluster {
             verdict: None,
             wires: graphs::Wires::default(),
             slow: None,
+            slow_to: None,
             late: Vec::new(),
+            told_first: None,
+            late_words: Vec::new(),
             metered: None,
         };
         for node in 0..nodes {
@@ -204,9 +212,10 @@ impl Cluster {
         while let Some(action) = self.coordinator.poll_action() {
             let CoordinatorAction::Send { to, message } = action else { continue };
             moved = true;
-            let now = self.clocks(to.node);
-            if let Some(host) = self.hosts.get_mut(&to.node) {
-                host.handle_coordinator(now, message);
+            if self.told_first.is_some_and(|first| first != to.node) {
+                self.late_words.push((to, message));
+            } else {
+                self.tell(to, message);
             }
         }
         let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
@@ -224,7 +233,7 @@ impl Cluster {
             match action {
                 Action::Send { to, mut message } => {
                     self.meter(node, to, &message);
-                    if self.is_late(node, &message) {
+                    if self.is_late(node, to, &message) {
                         self.late.push((to, message));
                         continue;
                     }
@@ -250,13 +259,24 @@ impl Cluster {
         moved
     }
 
-    fn is_late(&self, from: NodeId, message: &PeerMessage) -> bool {
+    fn is_late(&self, from: NodeId, to: NodeId, message: &PeerMessage) -> bool {
         let PeerMessage::Object(message) = message else { return false };
-        self.slow == Some(from) && matches!(**message, wire::object::ObjectMessage::Cell(_))
+        let is_slow = self.slow == Some(from) && self.slow_to.is_none_or(|slow| slow == to);
+        is_slow && matches!(**message, wire::object::ObjectMessage::Cell(_))
+    }
+
+    fn tell(&mut self, to: HostId, message: FromCoordinator) {
+        let now = self.clocks(to.node);
+        if let Some(host) = self.hosts.get_mut(&to.node) {
+            host.handle_coordinator(now, message);
+        }
     }
 
     /// What was late is there.
     fn deliver_late(&mut self) {
+        for (to, message) in std::mem::take(&mut self.late_words) {
+            self.tell(to, message);
+        }
         let Some(slow) = self.slow else { return };
         for (to, message) in std::mem::take(&mut self.late) {
             let now = self.clocks(to);

@@ -318,3 +318,26 @@ fn a_holder_that_goes_meanwhile_loses_nothing() {
     let unsummed: u64 = (0..5).map(stored_though_one_goes).sum();
     assert!(unsummed > 0, "some were put after all");
 }
+
+/// Values that open their groups, by a node that knows the view of each before others do: how many parities holders have made, how many
+/// the writer has put after all, and whether all of it was there at once.
+fn opened_by_who_is_told_first(nodes: u16, profile: &str) -> ((u64, u64), bool) {
+    let mut cluster = Cluster::of(nodes, profile, &setup(EncodeBy::Tri));
+    cluster.told_first = Some(NodeId(0));
+    cluster.made_while(|cluster| {
+        let is_put = |number: u64| {
+            let (key, value) = (format!("opens-{number}"), noise(number, 150_000));
+            let is_in_time = is_stored(cluster.put_within(200, &key, &value).as_ref());
+            is_in_time && cluster.read(1, &key).unwrap() == value
+        };
+        (0..20).map(is_put).filter(|is_put| !is_put).count() == 0
+    })
+}
+
+#[test]
+fn lent_cells_that_come_before_the_view_are_given_on_with_it() {
+    for (nodes, profile) in [(5, "rs(3+2)"), (9, "rs(6+3)")] {
+        let ((made, not_made), in_time) = opened_by_who_is_told_first(nodes, profile);
+        assert!(in_time && made > 0 && not_made == 0, "{profile}: {made}, {not_made} not, {in_time}");
+    }
+}

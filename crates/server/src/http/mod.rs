@@ -125,7 +125,10 @@ async fn node_graphs(State(shared): State<Arc<Shared>>) -> Json<GraphsReport> {
 }
 
 async fn probe_links(State(shared): State<Arc<Shared>>, Json(request): Json<ProbeRequest>) -> Response {
-    match shared.probe_links(request.bytes).await {
+    if usize::from(request.worker) >= shared.worker_count() {
+        return (StatusCode::NOT_FOUND, "there is no such worker\n").into_response();
+    }
+    match shared.probe_links(request.worker, request.bytes).await {
         Some(true) => "begun\n".into_response(),
         Some(false) => {
             (StatusCode::CONFLICT, "links are being measured already: ask again\n").into_response()

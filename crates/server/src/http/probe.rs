@@ -43,6 +43,9 @@ pub struct LinkProbe {
 pub struct ProbedNode {
     /// From which one.
     pub node: u16,
+    /// Which worker has measured it, over its own link to the same worker of that node.
+    #[serde(default)]
+    pub worker: u16,
     /// What it has done.
     pub answer: ProbeAnswer,
     /// Questions that were timed, and bytes of all answers.
@@ -67,19 +70,23 @@ pub enum ProbeAnswer {
     Empty,
 }
 
-/// `POST /graphs/probe`: measure the links to all other nodes.
+/// `POST /graphs/probe`: one of the node's workers is to measure its links to all other nodes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeRequest {
     /// Bytes to fetch of each; there is a bound.
     pub bytes: u64,
+    /// Which worker; the first one if that is not said.
+    #[serde(default)]
+    pub worker: u16,
 }
 
 impl LinkProbe {
-    fn of(report: &proto::ProbeReport) -> Self {
+    fn of(worker: u16, report: &proto::ProbeReport) -> Self {
         let node = |(node, probed): &(u16, Probed)| {
             let none = ProbedNode {
                 node: *node,
+                worker,
                 answer: ProbeAnswer::Silent,
                 questions: 0,
                 bytes: 0,
@@ -96,6 +103,15 @@ impl LinkProbe {
             }
         };
         Self { is_under_way: report.is_under_way, nodes: report.nodes.iter().map(node).collect() }
+    }
+}
+
+impl LinkProbe {
+    /// What both have found out.
+    fn plus(mut self, other: Self) -> Self {
+        self.is_under_way |= other.is_under_way;
+        self.nodes.extend(other.nodes);
+        self
     }
 }
 
@@ -132,9 +148,8 @@ impl GraphsReport {
         // Each worker has its own; the one that has seen most is as good as any.
         let most = |worker: &&WorkerSnapshot| worker.seen_links.iter().map(|link| link.samples).sum::<u32>();
         let links = snapshots.iter().max_by_key(most).map(|worker| (*worker.graph_links).clone());
-        // The first worker is who measures.
-        let probe = snapshots.iter().find(|worker| worker.shard == 0);
-        let probe = probe.map(|worker| LinkProbe::of(&worker.probe)).unwrap_or_default();
+        let probes = snapshots.iter().map(|worker| LinkProbe::of(worker.shard, &worker.probe));
+        let probe = probes.fold(LinkProbe::default(), LinkProbe::plus);
         // Adding up takes a processor for a while, which shows in what is being measured.
         let products_per_s = if probe.is_under_way { 0.0 } else { products_per_s() };
         Self { node, seen, links: links.unwrap_or_default(), products_per_s, probe }

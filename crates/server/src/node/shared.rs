@@ -410,11 +410,15 @@ impl Shared {
         classes
     }
 
-    /// The first worker measures its links to all other nodes, by so many bytes of each; false if that is under way, none if it does not
-    /// answer.
-    pub(crate) async fn probe_links(&self, bytes: u64) -> Option<bool> {
+    /// How many workers this node has.
+    pub(crate) fn worker_count(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// A worker measures its links to all other nodes, by so many bytes of each; false if that is under way, none if it does not answer.
+    pub(crate) async fn probe_links(&self, worker: u16, bytes: u64) -> Option<bool> {
         let (sender, receiver) = oneshot::channel();
-        self.workers.first()?.errands.try_send(Errand::Probe(bytes, sender)).ok()?;
+        self.workers.get(usize::from(worker))?.errands.try_send(Errand::Probe(bytes, sender)).ok()?;
         tokio::time::timeout(SNAPSHOT_DEADLINE, receiver).await.ok()?.ok()
     }
 

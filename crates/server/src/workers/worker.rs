@@ -274,7 +274,7 @@ impl Worker {
             host: self.host.borrow().stats(),
             graphs: Box::new(self.host.borrow().graph_stats()),
             seen_links: proto::seen_links(&self.host.borrow()),
-            graph_links: Box::new(proto::graph_links(&self.host.borrow())),
+            graph_links: Box::new(proto::graph_links(&self.host.borrow(), self.clock.now().time)),
             probe: proto::probe_report(&self.host.borrow()),
             roles: self.host.borrow().role_bytes(self.clock.now().time).collect(),
             namespaces: self.host.borrow().namespace_uses(),

@@ -24,6 +24,8 @@ pub struct Objects {
     pub pause_us: u64,
     /// Percent of pieces before which a client leaves.
     pub leave_percent: u64,
+    /// Time between two probes of links; 0 = none.
+    pub probe_every_us: u64,
 }
 
 impl Options {
@@ -49,6 +51,8 @@ impl Options {
             layout: self.layout(),
             pause_us: rng.pick(&[0, 200, lease_us / 50, lease_us / 4]),
             leave_percent: rng.pick(&[0, 0, 1, 10]),
+            // By the seed alone, so that all else is drawn as it was.
+            probe_every_us: if self.seed % 7 < 3 { lease_us } else { 0 },
         });
         self.timing.object_deadline_us = lease_us * rng.pick(&[1, 2, 6]);
         self.timing.ask_us = lease_us * rng.pick(&[1, 2, 4]);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use types::ChunkId;
 use types::op::{Op, Outcome};
-use wire::graph::{GraphMessage, News, Run};
+use wire::graph::{GraphMessage, News, Run, SlowLink};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
 use wire::object::ObjectMessage;
 
@@ -88,6 +88,12 @@ fn graph_number(message: &GraphMessage) -> u64 {
         GraphMessage::Cancel(b) => of(49, &b.run, 0),
         GraphMessage::Probe(b) => of(50, &b.run, 0),
         GraphMessage::Report(b) => of(51, &b.run, u32::from(matches!(b.news, News::Done))),
+        GraphMessage::SlowLinks(b) => {
+            let link = |sum: u64, link: &SlowLink| {
+                sum.rotate_left(9) ^ u64::from(link.half_doublings) << 16 ^ u64::from(link.from.0)
+            };
+            57 ^ b.slow.iter().fold(0, link) << 8
+        }
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) enum Event {
     CoordinatorResume { number: u32 },
     /// Everything is to be compared with its parities.
     Scrub,
+    /// A host measures its links on purpose.
+    Probe,
     /// An operator makes, changes or removes a pool or a namespace.
     Catalog,
 }

@@ -95,6 +95,10 @@ pub struct Stats {
     pub summed_chunks: u64,
     /// Those of them that were put after all.
     pub unsummed_chunks: u64,
+    /// Links that were measured on purpose by the last probe of each host that lives at the end of the run.
+    pub probed_links: u64,
+    /// Slow links that those hosts know of, most of them from others.
+    pub slow_links: u64,
 }
 
 /// The end of a run.
@@ -156,6 +160,8 @@ impl Stats {
             (&mut self.renamed_uploads, other.renamed_uploads),
             (&mut self.summed_chunks, other.summed_chunks),
             (&mut self.unsummed_chunks, other.unsummed_chunks),
+            (&mut self.probed_links, other.probed_links),
+            (&mut self.slow_links, other.slow_links),
             (&mut self.released_extents, other.released_extents),
         ] {
             *sum += more;
@@ -198,13 +204,15 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} links probed and {} known to be slow, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.moved_stripes,
             self.renamed_uploads,
             self.summed_chunks,
             self.unsummed_chunks,
+            self.probed_links,
+            self.slow_links,
             self.released_extents,
             self.lost_roles,
             self.begun_anew,

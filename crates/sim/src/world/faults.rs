@@ -1,6 +1,6 @@
 //! What the nemesis has planned is done, and undone.
 
-use super::World;
+use super::{World, probes};
 use crate::cluster::process::Life;
 use crate::nemesis::{Deed, Strike, Undo, plan};
 use crate::stage::queue::Event;
@@ -10,6 +10,7 @@ impl World {
     pub(crate) fn unleash(&mut self) {
         self.nemesis.later(&mut self.stage);
         self.reign().scrub_later();
+        probes::later(self);
         self.reign().change_catalog_later();
     }
 

@@ -12,6 +12,9 @@ use crate::nemesis::Target;
 use crate::network::wires::Parcel;
 use crate::stage::brief::{Brief, number_of};
 
+/// What a probe fetches of each node.
+const PROBE_BYTES: u64 = 128 << 10;
+
 impl World {
     // --- inputs ---
 
@@ -99,6 +102,13 @@ impl World {
         }
         if runs {
             self.after(host);
+        }
+    }
+
+    /// A host measures its links, unless its node is down or stands still.
+    pub(crate) fn probe(&mut self, host: usize) {
+        if self.cluster.nodes.up().contains(&self.cluster.nodes.node_of(host)) {
+            self.drive(host, |machine, now| _ = machine.streams(now).probe_links(PROBE_BYTES));
         }
     }
 

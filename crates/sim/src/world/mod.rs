@@ -19,6 +19,7 @@ mod faults;
 mod hosts;
 mod landings;
 pub(crate) mod natives;
+mod probes;
 mod processes;
 pub(crate) mod reign;
 mod scans;
@@ -197,6 +198,7 @@ impl World {
             Event::Restart { node, .. } => self.restart(usize::from(node)),
             Event::Resume { node, .. } => self.resume(usize::from(node)),
             Event::Scrub => self.reign().scrub(),
+            Event::Probe => probes::next(self),
             Event::Catalog => self.reign().change_catalog(),
         }
     }

@@ -2,9 +2,9 @@
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use crate::graph::{
-    AskCredit, Asker, Cancel, Class, Credit, Edge, Execution, GraphMessage, MAX_DEGREE, MAX_EDGES, MAX_PARTS,
-    MAX_SLICE_BYTES, MAX_SLICES, MAX_STEPS, News, Part, Port, Probe, Progress, Report, Run, Seat, Seats,
-    Slice, Start, Step, Wait, Why,
+    AskCredit, Asker, Cancel, Class, Credit, Edge, Execution, GraphMessage, MAX_DEGREE, MAX_EDGES,
+    MAX_HALF_DOUBLINGS, MAX_PARTS, MAX_SLICE_BYTES, MAX_SLICES, MAX_SLOW_LINKS, MAX_STEPS, News, Part, Port,
+    Probe, Progress, Report, Run, Seat, Seats, Slice, SlowLink, SlowLinks, Start, Step, Wait, Why,
 };
 
 wire_newtypes!(Asker);
@@ -17,6 +17,7 @@ wire_choice!(GraphMessage {
     4 => Cancel { 0: body },
     5 => Probe { 0: body },
     6 => Report { 0: body },
+    7 => SlowLinks { 0: body },
 });
 
 wire_struct!(Run { asker, number });
@@ -47,6 +48,8 @@ wire_struct!(AskCredit { run, seats, edge } if |ask: &AskCredit| is_edge(ask.edg
 wire_struct!(Cancel { run });
 wire_struct!(Probe { run });
 wire_struct!(Report { run, news } if is_report);
+wire_struct!(SlowLinks { slow } if are_in_order);
+wire_struct!(SlowLink { from, half_doublings } if is_slow);
 wire_enum!(News { 0 => Done {}, 1 => Failed { 0: why }, 2 => Progress { 0: steps } });
 wire_enum!(Why {
     0 => NoRoom {},
@@ -77,6 +80,15 @@ fn is_credit(credit: &Credit) -> bool {
     is_edge(credit.edge) && (1..=MAX_SLICES).contains(&credit.below)
 }
 
+/// Each once, by node.
+fn are_in_order(links: &SlowLinks) -> bool {
+    links.slow.is_sorted_by(|one, other| one.from < other.from)
+}
+
+fn is_slow(link: &SlowLink) -> bool {
+    (1..=MAX_HALF_DOUBLINGS).contains(&link.half_doublings)
+}
+
 fn is_report(report: &Report) -> bool {
     match &report.news {
         News::Failed(Why::BadSlice { edge } | Why::Cut { edge }) => is_edge(*edge),
@@ -95,6 +107,10 @@ fn is_progress(progress: &Progress) -> bool {
 /// Whether the matrix has a coefficient for each pair of an output and an input.
 fn is_rectangle(step: &Step) -> bool {
     step.matrix.len() == step.inputs.len() * step.outputs.len()
+}
+
+impl Entry for SlowLink {
+    const MAX_COUNT: u32 = MAX_SLOW_LINKS as u32;
 }
 
 impl Entry for Part {

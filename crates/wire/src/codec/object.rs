@@ -53,7 +53,7 @@ wire_struct!(PutShared { put, shares } if are_parities);
 wire_struct!(Share { role, holder, attempt });
 wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, checksum, trailer } if is_sum_of);
 wire_struct!(Product { writer, attempt, member, row, of, cell } if is_product_of);
-wire_struct!(Lend { member, row, cell, shares } if is_lent);
+wire_struct!(Lend { member, view, row, cell, shares } if is_lent);
 wire_struct!(Placed { member, chunk, attempt, since });
 wire_struct!(Refused { member, chunk, attempt, why });
 wire_enum!(Refusal { 0 => View { 0: view }, 1 => NoRoom {}, 2 => Different {}, 3 => Gap {}, 4 => Crowded {}, 5 => Absent {} });

@@ -25,7 +25,7 @@ const CLUSTER: ClusterId = ClusterId(0x1122_3344_5566_7788);
 const SOURCE: HostId = HostId { node: NodeId(3), incarnation: Incarnation(0x99) };
 /// Kinds that exist: link, forward and answer, group, to and from the coordinator, chunks.
 const KINDS: [std::ops::RangeInclusive<u8>; 8] =
-    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6f, 0x80..=0x86, 0x90..=0x93];
+    [0x00..=0x02, 0x10..=0x11, 0x20..=0x31, 0x40..=0x4f, 0x50..=0x5f, 0x60..=0x6f, 0x80..=0x87, 0x90..=0x93];
 
 fn kinds() -> impl Iterator<Item = u8> {
     KINDS.into_iter().flatten()
@@ -86,7 +86,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x09\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x0a\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());
@@ -453,6 +453,33 @@ mod ranges {
         for why in [Why::BadSlice { edge: edges }, Why::Cut { edge: u32::MAX }] {
             assert_eq!(report(News::Failed(why)), Some(BadBody::Range), "{why:?}");
         }
+    }
+
+    #[test]
+    fn slow_links_are_told_of_once_each_and_in_order_and_are_slow() {
+        use wire::graph::*;
+        let told = |links: &[(u16, u8)]| {
+            let link = |(from, half_doublings): &(u16, u8)| SlowLink {
+                from: NodeId(*from),
+                half_doublings: *half_doublings,
+            };
+            graph(GraphMessage::SlowLinks(SlowLinks { slow: links.iter().map(link).collect() }))
+        };
+        let all: Vec<(u16, u8)> =
+            (0..MAX_SLOW_LINKS as u16).map(|node| (node, 1 + (node % 14) as u8)).collect();
+        assert_eq!((told(&[]), told(&all)), (None, None));
+        for links in [
+            &[(1, 0)][..],
+            &[(1, MAX_HALF_DOUBLINGS + 1)],
+            &[(1, u8::MAX)],
+            &[(2, 3), (1, 3)],
+            &[(1, 3), (1, 4)],
+        ] {
+            assert_eq!(told(links), Some(BadBody::Range), "{links:?}");
+        }
+        let times = |times| SlowLink::of(NodeId(1), times).times();
+        assert!((1.4..1.5).contains(&times(1.5)) && times(0.1) > 1.0 && times(1e9) == 128.0);
+        assert!([f64::NAN, f64::INFINITY, 0.0].map(times).iter().all(|times| (1.0..=128.0).contains(times)));
     }
 
     #[test]

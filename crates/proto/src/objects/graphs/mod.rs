@@ -5,11 +5,13 @@
 //!
 //! - `asked`: an order that is under way, with what its run has written
 //! - `sight`: what graphs see of this host
+//! - `hearsay`: slow links that nodes tell each other of
 //! - `speed`: how fast links are
 //! - `stats`: what is counted
 //! - `translate`: graphs as they travel
 
 mod asked;
+mod hearsay;
 mod sight;
 mod speed;
 mod stats;
@@ -29,10 +31,11 @@ use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
-use crate::Impossible;
+use crate::{Impossible, Timing};
 use asked::{Asked, Next, Verdict};
+use hearsay::Hearsay;
 use sight::{Seen, Sight};
-use speed::Speed;
+use speed::{SlowWay, Speed};
 pub use stats::{GraphStats, OrderStats, ReadStats};
 
 /// Orders of holders that are under way at once: while one ends the next one begins, and others have their turn.
@@ -58,6 +61,7 @@ pub(crate) struct Graphs {
     reads: ReadStats,
     spoilt: u64,
     speed: Speed,
+    hearsay: Hearsay,
     draws: u64,
 }
 
@@ -128,6 +132,10 @@ impl Graphs {
                 let message = Message::AskCredit { run: translate::run_of(run), edge };
                 ends(scope, from, run, seats)?.map(|(me, sender)| (me, sender, message))
             }
+            GraphMessage::SlowLinks(links) => {
+                self.hearsay.hear(scope.now.time, from, links);
+                None
+            }
         })
     }
 
@@ -153,12 +161,28 @@ impl Graphs {
 
     /// What planners here know of the network.
     pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
-        self.links_of(scope.here().node, scope.around.meter())
+        self.links_of((scope.now.time, &scope.timing()), scope.here().node, scope.around.meter())
     }
 
     /// The same for who looks from outside.
-    pub(super) fn links_of(&self, here: NodeId, meter: &Meter) -> graph::Links {
-        self.speed.links(here, meter.slow())
+    pub(crate) fn links_of(
+        &self,
+        (now, timing): (Time, &Timing),
+        here: NodeId,
+        meter: &Meter,
+    ) -> graph::Links {
+        let own = meter.slow().map(|(from, times)| SlowWay { from, to: here, times });
+        self.speed.links(here, self.hearsay.slow(now, timing).chain(own))
+    }
+
+    /// How long something took that was fetched is known now.
+    pub(super) fn measured(&mut self, now: Time, timing: &Timing) {
+        self.hearsay.measured(now, timing);
+    }
+
+    /// Nodes that are not in the map any more say nothing.
+    pub(super) fn retain_nodes(&mut self, is_there: impl Fn(NodeId) -> bool) {
+        self.hearsay.retain(is_there);
     }
 
     /// Whether more chunks are made for repair.
@@ -201,8 +225,9 @@ impl Graphs {
     }
 
     /// A link to `peer` is up.
-    pub(super) fn link_up(&mut self, peer: HostId) {
+    pub(super) fn link_up(&mut self, now: Time, timing: &Timing, peer: HostId) {
         self.unlinked.remove(&peer.node);
+        self.hearsay.link_up(now, timing);
     }
 
     /// What was on its way from and to `peer` is lost.
@@ -224,6 +249,7 @@ impl Graphs {
     /// Time has passed.
     pub(super) fn tick(&mut self, scope: &mut Scope<'_>, holders: &Holders) {
         let now = scope.now.time;
+        self.hearsay.tick(scope);
         if let Some(executor) = &mut self.executor {
             executor.handle_timeout(now);
         }
@@ -237,12 +263,12 @@ impl Graphs {
     pub(super) fn due(&self) -> Time {
         let executor = self.executor.as_ref().and_then(Executor::poll_timeout);
         let tasks = self.asked.values().filter_map(Asked::due);
-        tasks.chain(executor).min().unwrap_or(Time::NEVER)
+        tasks.chain(executor).chain([self.hearsay.due()]).min().unwrap_or(Time::NEVER)
     }
 
     /// Bytes that are reserved for runs here.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.load().reserved_bytes as usize
+        self.load().reserved_bytes as usize + self.hearsay.memory_bytes()
     }
 
     /// What runs here have taken on.
@@ -251,7 +277,7 @@ impl Graphs {
     }
 
     /// What was done and is held.
-    pub(super) fn stats(&self) -> GraphStats {
+    pub(crate) fn stats(&self) -> GraphStats {
         let steps = self.executor.as_ref().map(|executor| executor.counters().clone()).unwrap_or_default();
         let first_deadline = self.executor.as_ref().and_then(Executor::first_deadline);
         GraphStats {

@@ -1,8 +1,8 @@
 //! How fast links are, by what graphs have taken: the model's parameters follow what is measured.
 //!
 //! One number for all links of this host's graphs, and for each node from which things come slower than from most how many times that is
-//! (`objects/meter.rs`): of the link from it to here that is known, and of no other. So graphs in which such a node has to help have
-//! it send to somebody else. Who has become slow meanwhile is found out by tasks, graph by graph.
+//! (`objects/meter.rs`): of the link from it to here. Of those between two others is known what they have told (`hearsay`). So graphs in
+//! which such a node has to help have it send to somebody else. Who has become slow meanwhile is found out by tasks, graph by graph.
 
 use graph::{LinkEnd, Links, Pair, Planned};
 use types::{NodeId, Time};
@@ -20,6 +20,14 @@ pub(super) struct Speed {
     slowness: f64,
 }
 
+/// A link that is slower than most, and how many times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct SlowWay {
+    pub from: NodeId,
+    pub to: NodeId,
+    pub times: f64,
+}
+
 impl Default for Speed {
     fn default() -> Self {
         Self { slowness: 1.0 }
@@ -27,8 +35,8 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// What links are worth to an asker at `node`, who knows how many times slower than others some nodes are.
-    pub(super) fn links(self, node: NodeId, slow: impl IntoIterator<Item = (NodeId, f64)>) -> Links {
+    /// What links are worth to an asker at `node`, who knows which are slow.
+    pub(super) fn links(self, node: NodeId, slow: impl IntoIterator<Item = SlowWay>) -> Links {
         let usual = LinkEnd::default();
         let others = LinkEnd {
             up_bytes_per_s: usual.up_bytes_per_s / self.slowness,
@@ -36,9 +44,9 @@ impl Speed {
             ..usual
         };
         let mut links = Links { asker_node: Some(node.0), ..Links::uniform(others) };
-        for (from, times) in slow.into_iter().filter(|(from, _)| *from != node) {
+        for SlowWay { from, to, times } in slow.into_iter().filter(|way| way.from != way.to) {
             let bytes_per_s = others.up_bytes_per_s / times;
-            links.set_pair(Pair { from: from.0, to: node.0, bytes_per_s, latency_us: 0.0 });
+            links.set_pair(Pair { from: from.0, to: to.0, bytes_per_s, latency_us: 0.0 });
         }
         links
     }
@@ -73,7 +81,7 @@ mod tests {
     #[test]
     fn a_link_that_is_slower_than_others_is_so_many_times_slower_than_they_are_said_to_be() {
         let speed = Speed { slowness: 2.0 };
-        let links = speed.links(NodeId(1), [(NodeId(4), 8.0)]);
+        let links = speed.links(NodeId(1), [SlowWay { from: NodeId(4), to: NodeId(1), times: 8.0 }]);
         let [pair] = links.pairs[..] else { panic!("{links:?}") };
         assert_eq!((pair.from, pair.to, links.others.up_bytes_per_s / pair.bytes_per_s), (4, 1, 8.0));
         assert!(links.is_sound() && links.nodes.is_empty());

@@ -118,7 +118,8 @@ impl StripeUpload {
     /// What the writer keeps itself of a stripe would leave it as often as there are parities: so it lends these cells to the holders of
     /// other data chunks by turns, who give the products. Whether it does.
     pub(super) fn lend(&self, scope: &mut Scope<'_>, at: usize, shares: &Shares, rows: Range<u32>) -> bool {
-        let (here, role) = (scope.here(), self.attempts[at].role);
+        let Attempt { role, view, .. } = self.attempts[at];
+        let here = scope.here();
         if shares.len() < 2 || self.attempts[at].holder.host != here {
             return false;
         }
@@ -129,7 +130,7 @@ impl StripeUpload {
         for row in rows.start..rows.end.min(self.stripe.rows) {
             let Some(helper) = helpers.get(row as usize % helpers.len().max(1)) else { return false };
             let cell = self.chunks[usize::from(role.0)][row as usize].clone();
-            let lend = Lend { member, row, cell, shares: shares.clone() };
+            let lend = Lend { member, view, row, cell, shares: shares.clone() };
             scope.send(*helper, ObjectMessage::Lend(lend));
         }
         !helpers.is_empty()

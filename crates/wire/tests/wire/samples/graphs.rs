@@ -20,6 +20,7 @@ structs! {
 choices! {
     GraphMessage {
         0 Start { 0 } 1 Slice { 0 } 2 Credit { 0 } 3 AskCredit { 0 } 4 Cancel { 0 } 5 Probe { 0 } 6 Report { 0 }
+        7 SlowLinks { 0 }
     }
     Seat { 0 Node {} 1 Asker {} }
     Class { 0 Reader {} 1 Repair {} }
@@ -31,6 +32,22 @@ choices! {
         7 Deadline {} 8 NotKept {}
     }
     Wait { 0 Nothing {} 1 Slice { 0 } 2 Credit { 0 } }
+}
+
+/// Each node once.
+impl Sample for SlowLinks {
+    fn sample(from: &mut Gen) -> Self {
+        let mut slow: Vec<SlowLink> = from.of();
+        slow.sort_by_key(|link| link.from);
+        slow.dedup_by_key(|link| link.from);
+        Self { slow }
+    }
+}
+
+impl Sample for SlowLink {
+    fn sample(from: &mut Gen) -> Self {
+        Self { from: from.of(), half_doublings: 1 + from.below(u64::from(MAX_HALF_DOUBLINGS)) as u8 }
+    }
 }
 
 /// A matrix of outputs by inputs.

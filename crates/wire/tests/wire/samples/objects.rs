@@ -134,7 +134,7 @@ impl Sample for Lend {
         for role in 3..3 + from.below(4) as u8 {
             shares.push(Share { role: RoleIndex(role), ..from.of() });
         }
-        Self { member, row: from.of(), cell, shares }
+        Self { member, view: from.of(), row: from.of(), cell, shares }
     }
 }
 
