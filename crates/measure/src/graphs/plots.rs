@@ -1,7 +1,6 @@
 //! Lines by length of a chunk and by number of nodes.
 
 use super::document::{Cell, Document};
-use super::{ALL, Scheme};
 use crate::plot::Plot;
 
 /// The code whose figures are drawn; those of the others are in the tables.
@@ -47,27 +46,31 @@ fn by_length(
     gbit: f64,
     figure: fn(&Cell) -> f64,
 ) -> Plot {
-    let line = |scheme: Scheme| {
-        let scheme = scheme.to_string();
-        let of = |cell: &&Cell| cell.code == CODE && cell.gbit == gbit && cell.scheme == scheme;
-        let points = document.cells.iter().filter(of).map(|cell| (f64::from(cell.len), figure(cell)));
-        (scheme.clone(), points.collect())
-    };
-    Plot { title, x_label: "bytes of the chunk", y_label, lines: ALL.map(line).into() }
+    let of = |cell: &&Cell| cell.code == CODE && cell.gbit == gbit;
+    let points = document.cells.iter().filter(of);
+    let lines = by_scheme(points.map(|cell| (&cell.scheme, (f64::from(cell.len), figure(cell)))));
+    Plot { title, x_label: "bytes of the chunk", y_label, lines }
 }
 
 fn by_nodes(document: &Document, gbit: f64) -> Plot {
-    let line = |scheme: Scheme| {
-        let scheme = scheme.to_string();
-        let of = document.filled.iter().filter(|filled| filled.gbit == gbit && filled.scheme == scheme);
-        let points = of.map(|filled| (f64::from(filled.nodes), filled.mib_per_s)).collect();
-        (scheme, points)
-    };
-    let lines = ALL.map(line).into_iter().filter(|(_, points): &(_, Vec<_>)| !points.is_empty()).collect();
+    let points = document.filled.iter().filter(|filled| filled.gbit == gbit);
+    let lines = by_scheme(points.map(|filled| (&filled.scheme, (f64::from(filled.nodes), filled.mib_per_s))));
     Plot {
         title: format!("a holder of {CODE} that is filled at {gbit} Gbit/s"),
         x_label: "nodes",
         y_label: "MiB a second",
         lines,
     }
+}
+
+/// A line for each scheme, in the order in which they come.
+fn by_scheme<'a>(points: impl Iterator<Item = (&'a String, (f64, f64))>) -> Vec<(String, Vec<(f64, f64)>)> {
+    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for (scheme, point) in points {
+        match lines.iter_mut().find(|(known, _)| known == scheme) {
+            Some((_, line)) => line.push(point),
+            None => lines.push((scheme.clone(), vec![point])),
+        }
+    }
+    lines
 }
