@@ -217,6 +217,23 @@ pub struct Namespace {
     /// error until an operator accepts it for this one, too.
     #[serde(default)]
     pub lost: Vec<SlotRange>,
+    /// The pool that its items are moved to, if they are.
+    #[serde(default)]
+    pub conversion: Option<Conversion>,
+    /// How many conversions have begun, this one included.
+    #[serde(default)]
+    pub conversions: u32,
+}
+
+/// All items of a namespace move to another pool, which is its own once nothing is left (docs/pools.md, "To another pool").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conversion {
+    /// That pool.
+    pub to: PoolId,
+    /// Nothing is moved now: what is asked for is found where it is.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 /// The pools and namespaces of a cluster, and the numbers that come next.
@@ -299,6 +316,19 @@ pub enum BadCatalog {
         /// Pool or namespace.
         kind: &'static str,
     },
+    /// A namespace that is to move to another pool, and does not stand still.
+    #[error("namespace '{namespace}' cannot move to pool '{pool}': {why}")]
+    Conversion {
+        /// Which.
+        namespace: Name,
+        /// Where to.
+        pool: Name,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A conversion that is not there.
+    #[error("namespace '{0}' does not move to another pool")]
+    Settled(Name),
     /// It is in use.
     #[error("pool '{pool}' has namespaces: {}; remove them first", .namespaces.join(", "))]
     InUse {
@@ -327,7 +357,8 @@ impl Catalog {
         let (id, name, first_group) = (PoolId::DEFAULT, Name::default_name(), GroupId(0));
         let pool = Pool { id, name: name.clone(), profile, first_group, groups, slot_bits };
         let (id, policy) = (NamespaceId::DEFAULT, Policy::default());
-        let namespace = Namespace { id, name, pool: pool.id, policy, lost: vec![] };
+        let namespace =
+            Namespace { id, name, pool: pool.id, policy, lost: vec![], conversion: None, conversions: 0 };
         Self {
             next_pool: PoolId(1),
             next_namespace: NamespaceId(1),
@@ -359,6 +390,11 @@ impl Catalog {
     fn check_namespace(&self, namespace: &Namespace) -> Result<(), BadCatalog> {
         let homeless = || BadCatalog::Homeless(namespace.name.clone());
         let pool = self.pool(namespace.pool).ok_or_else(homeless)?;
+        if let Some(Conversion { to, .. }) = namespace.conversion
+            && (to == namespace.pool || self.pool(to).is_none())
+        {
+            return Err(homeless());
+        }
         let bad_objects = |why| BadCatalog::Objects { namespace: namespace.name.clone(), why };
         namespace.policy.objects.check().map_err(bad_objects)?;
         // Whoever looks a slot up among them counts on all of this.
@@ -520,8 +556,12 @@ impl Catalog {
         if pool.id == PoolId::DEFAULT {
             return Err(BadCatalog::Default { kind: POOL });
         }
-        let namespaces: Vec<String> =
-            self.namespaces_in(pool.id).map(|known| known.name.to_string()).collect();
+        let comes = |known: &&Namespace| known.conversion.is_some_and(|conversion| conversion.to == pool.id);
+        let namespaces: Vec<String> = self
+            .namespaces_in(pool.id)
+            .chain(self.namespaces.iter().filter(comes))
+            .map(|known| known.name.to_string())
+            .collect();
         if !namespaces.is_empty() {
             return Err(BadCatalog::InUse { pool: pool.name, namespaces });
         }
@@ -542,7 +582,8 @@ impl Catalog {
         let (id, pool) = (self.next_namespace, self.pool_named(pool)?.id);
         let mut changed = self.clone();
         changed.next_namespace = NamespaceId(id.0.saturating_add(1));
-        changed.namespaces.push(Namespace { id, name, pool, policy, lost: vec![] });
+        let (lost, conversion, conversions) = (vec![], None, 0);
+        changed.namespaces.push(Namespace { id, name, pool, policy, lost, conversion, conversions });
         changed.check()?;
         *self = changed;
         Ok(id)
@@ -560,6 +601,50 @@ impl Catalog {
             known.policy = policy;
         }
         Ok(())
+    }
+
+    /// The items of a namespace move to pool `to` from now on.
+    ///
+    /// # Errors
+    /// If there is no such namespace or pool, it is there, on its way already, or some of its slots are lost.
+    pub fn convert(&mut self, name: &Name, to: &Name) -> Result<(), BadCatalog> {
+        let (known, pool) = (self.namespace_named(name)?, self.pool_named(to)?);
+        let (id, to_id) = (known.id, pool.id);
+        let why = match known.conversion {
+            Some(_) => Some("it is on its way to another pool, and can move again when it is there"),
+            None if known.pool == to_id => Some("it is there"),
+            None if !known.lost.is_empty() => {
+                Some("some of its slots are lost: accept that first (`gestalt lost accept`)")
+            }
+            None => None,
+        };
+        if let Some(why) = why {
+            return Err(BadCatalog::Conversion { namespace: name.clone(), pool: to.clone(), why });
+        }
+        if let Some(known) = self.namespace_mut(id) {
+            known.conversion = Some(Conversion { to: to_id, paused: false });
+            known.conversions = known.conversions.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// The conversion of a namespace stands still, or goes on.
+    ///
+    /// # Errors
+    /// If there is no such namespace, or it is in its pool.
+    pub fn pause_conversion(&mut self, name: &Name, paused: bool) -> Result<(), BadCatalog> {
+        let id = self.namespace_named(name)?.id;
+        let conversion = self.namespace_mut(id).and_then(|known| known.conversion.as_mut());
+        conversion.ok_or_else(|| BadCatalog::Settled(name.clone()))?.paused = paused;
+        Ok(())
+    }
+
+    /// Nothing of `namespace` is left in its former pool: the one that it has moved to is its own. Whether it was on its way.
+    pub fn end_conversion(&mut self, namespace: NamespaceId) -> bool {
+        let Some(known) = self.namespace_mut(namespace) else { return false };
+        let Some(Conversion { to, .. }) = known.conversion.take() else { return false };
+        known.pool = to;
+        true
     }
 
     /// A namespace is no more; which one it was.

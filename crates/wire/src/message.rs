@@ -8,8 +8,8 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use types::{
     Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, Grant, GroupId,
-    GroupView, HostId, IndexOp, MapChanges, NodeInfo, NodeLoad, PageRange, QuotaReport, RoleIndex, Round,
-    Seq, Term, Time, UnixSeconds, ViewVersion,
+    GroupView, HostId, IndexOp, MapChanges, MemberId, NamespaceId, NodeInfo, NodeLoad, PageRange,
+    QuotaReport, RoleIndex, Round, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 
 use crate::graph::GraphMessage;
@@ -591,6 +591,15 @@ pub enum ToCoordinator {
     Quotas(QuotaReport),
     /// About who keeps the chunks of a role.
     Chunks(ChunkReport),
+    /// This data role has nothing left of a namespace that moves to another pool, and will have nothing more.
+    Converted {
+        /// Which role.
+        member: MemberId,
+        /// Which namespace.
+        namespace: NamespaceId,
+        /// Which of its conversions.
+        number: u32,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -746,6 +755,7 @@ impl ToCoordinator {
             | Self::GaveUp { .. }
             | Self::Quotas(_)
             | Self::Chunks(_)
+            | Self::Converted { .. }
             | Self::Admin { .. } => None,
         }
     }

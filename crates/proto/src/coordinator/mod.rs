@@ -201,6 +201,7 @@ impl Coordinator {
             | ToCoordinator::Confirmed { .. }
             | ToCoordinator::Quotas(_)
             | ToCoordinator::Chunks(_)
+            | ToCoordinator::Converted { .. }
             | ToCoordinator::Kept { .. } => {}
         }
     }
@@ -245,6 +246,7 @@ impl Coordinator {
             ToCoordinator::Quotas(report) => self.quotas.handle_report(state, from, report),
             ToCoordinator::FetchView { group } => state.send_view(from, group),
             ToCoordinator::Chunks(report) => holders::handle(state, from, report),
+            ToCoordinator::Converted { .. } => {}
             ToCoordinator::Stalled { group, role, term, view, silent } => {
                 let stalled = Stalled { member: MemberId { group, role }, term, view, silent };
                 self.handle_stalled(now, from, &stalled);
@@ -465,6 +467,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         | ToCoordinator::Heartbeat { .. }
         | ToCoordinator::Quotas(_)
         | ToCoordinator::Chunks(_)
+        | ToCoordinator::Converted { .. }
         | ToCoordinator::FetchView { .. }
         | ToCoordinator::Stalled { .. }
         | ToCoordinator::Repaired { .. }

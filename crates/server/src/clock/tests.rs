@@ -179,7 +179,7 @@ impl Pair {
     fn submit(&mut self, op: Op) -> Submitted {
         let (now, primary) = (self.clock.now(), self.primary());
         let host = &mut self.hosts[primary];
-        let request = Request { key: types::op::Key::new("key".into()).ok(), op, once: None };
+        let request = Request { key: types::op::Key::new("key".into()).ok(), op, once: None, via: None };
         host.submit(now, Token([1, 0]), host.locate(b"key"), request)
     }
 
