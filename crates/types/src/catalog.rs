@@ -519,6 +519,19 @@ impl Catalog {
         self.namespaces.iter().filter(move |namespace| namespace.pool == pool)
     }
 
+    /// Those that have items in `pool`, or will: also those that move there.
+    pub fn tenants_of(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| {
+            namespace.pool == pool || namespace.conversion.is_some_and(|conversion| conversion.to == pool)
+        })
+    }
+
+    /// The pool that the items of `namespace` move to, if they do.
+    #[must_use]
+    pub fn target_of(&self, namespace: NamespaceId) -> Option<&Pool> {
+        self.pool(self.namespace(namespace)?.conversion?.to)
+    }
+
     /// How many groups all pools have.
     #[must_use]
     pub fn groups(&self) -> usize {
