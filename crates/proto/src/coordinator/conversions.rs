@@ -46,6 +46,12 @@ impl Conversions {
         }
     }
 
+    /// Of how many namespaces roles have said something.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.0.len()
+    }
+
     fn note(&mut self, map: &ClusterMap, pool: &Pool, said: Converted) {
         let known = self.0.get(&said.namespace).is_some_and(|emptied| emptied.number == said.number);
         if !known {
