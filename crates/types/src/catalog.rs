@@ -105,8 +105,9 @@ impl Pool {
         (range.first <= last).then(|| SlotRange { first: of(range.first).first, last: of(last).last })
     }
 
-    /// The number of data role `member` in the order of their slots.
-    fn index_of(&self, member: MemberId) -> u64 {
+    /// The number of data role `member`, which is one of this pool, in the order of their slots.
+    #[must_use]
+    pub fn index_of(&self, member: MemberId) -> u64 {
         u64::from(member.role.0) * u64::from(self.groups) + u64::from(member.group.0 - self.first_group.0)
     }
 
@@ -225,6 +226,14 @@ pub struct Namespace {
     pub conversions: u32,
 }
 
+impl Namespace {
+    /// Whether it is on its way to `pool`.
+    #[must_use]
+    pub fn comes_to(&self, pool: PoolId) -> bool {
+        self.conversion.is_some_and(|conversion| conversion.to == pool)
+    }
+}
+
 /// All items of a namespace move to another pool, which is its own once nothing is left (docs/pools.md, "To another pool").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -330,11 +339,14 @@ pub enum BadCatalog {
     #[error("namespace '{0}' does not move to another pool")]
     Settled(Name),
     /// It is in use.
-    #[error("pool '{pool}' has namespaces: {}; remove them first", .namespaces.join(", "))]
+    #[error(
+        "pool '{pool}' has namespaces: {}; remove them, or move them to another pool (`gestalt namespace convert`), first",
+        .namespaces.join(", ")
+    )]
     InUse {
         /// The pool.
         pool: Name,
-        /// Who is in it.
+        /// Who is in it, or on the way to it or from it, which is said.
         namespaces: Vec<String>,
     },
 }
@@ -457,7 +469,8 @@ impl Catalog {
         found.ok_or_else(|| BadCatalog::Unknown { kind: POOL, name: name.clone() })
     }
 
-    /// The pool that is meant by its name, by a namespace's, or by neither: the default one.
+    /// The pool that is meant by its name, by a namespace's, or by neither: the default one. Of a namespace on its way to another pool
+    /// either may be named.
     ///
     /// # Errors
     /// If there is none of such a name, or the namespace is in another pool.
@@ -466,12 +479,15 @@ impl Catalog {
         let Some(namespace) = namespace else {
             return named.map_or_else(|| self.pool_named(&Name::default_name()), Ok);
         };
-        let id = self.namespace_named(namespace)?.pool;
-        let home = self.pool(id).ok_or_else(|| BadCatalog::Homeless(namespace.clone()))?;
-        if named.is_some_and(|named| named.id != home.id) {
-            return Err(BadCatalog::Elsewhere { namespace: namespace.clone(), pool: home.name.clone() });
+        let known = self.namespace_named(namespace)?;
+        let home = self.pool(known.pool).ok_or_else(|| BadCatalog::Homeless(namespace.clone()))?;
+        match named {
+            Some(named) if known.comes_to(named.id) => Ok(named),
+            Some(named) if named.id != home.id => {
+                Err(BadCatalog::Elsewhere { namespace: namespace.clone(), pool: home.name.clone() })
+            }
+            Some(_) | None => Ok(home),
         }
-        Ok(home)
     }
 
     /// The namespace with this number.
@@ -497,14 +513,16 @@ impl Catalog {
     }
 
     /// Bytes that the data roles may give to items and chunks of `namespace`: its quota less what parities take of it, at most
-    /// `i64::MAX`, so that no share overflows. None if it has no quota.
+    /// `i64::MAX`, so that no share overflows. None if it has no quota. While it moves to another pool it has items in both, and
+    /// the code whose parities take more counts: so all of them together never take more than the quota.
     #[must_use]
     pub fn data_quota(&self, namespace: NamespaceId) -> Option<u64> {
-        let quota = self.namespace(namespace)?.policy.quota_bytes;
-        let profile = self.pool_of(namespace)?.profile;
-        let (k, n) = (profile.k() as u128, (profile.k() + profile.m()) as u128);
-        let data = (u128::from(quota) * k / n).min(i64::MAX as u128);
-        (quota > 0).then(|| u64::try_from(data).ok()).flatten()
+        let known = self.namespace(namespace)?;
+        let quota = known.policy.quota_bytes;
+        let of = |pool: PoolId| self.pool(pool).map(|pool| pool.profile.data_part_of(quota));
+        let there = known.conversion.map(|conversion| of(conversion.to));
+        let data = there.into_iter().flatten().fold(of(known.pool)?, u64::min).min(i64::MAX as u64);
+        (quota > 0).then_some(data)
     }
 
     /// Whether `namespace` was there once, and is not any more. One with a number that is still to be given is of a newer catalog.
@@ -521,15 +539,18 @@ impl Catalog {
 
     /// Those that have items in `pool`, or will: also those that move there.
     pub fn tenants_of(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
-        self.namespaces.iter().filter(move |namespace| {
-            namespace.pool == pool || namespace.conversion.is_some_and(|conversion| conversion.to == pool)
-        })
+        self.namespaces.iter().filter(move |namespace| namespace.pool == pool || namespace.comes_to(pool))
     }
 
     /// The pool that the items of `namespace` move to, if they do.
     #[must_use]
     pub fn target_of(&self, namespace: NamespaceId) -> Option<&Pool> {
         self.pool(self.namespace(namespace)?.conversion?.to)
+    }
+
+    /// The namespaces that are on their way to `pool`.
+    pub fn namespaces_coming_to(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| namespace.comes_to(pool))
     }
 
     /// How many groups all pools have.
@@ -569,12 +590,13 @@ impl Catalog {
         if pool.id == PoolId::DEFAULT {
             return Err(BadCatalog::Default { kind: POOL });
         }
-        let comes = |known: &&Namespace| known.conversion.is_some_and(|conversion| conversion.to == pool.id);
-        let namespaces: Vec<String> = self
-            .namespaces_in(pool.id)
-            .chain(self.namespaces.iter().filter(comes))
-            .map(|known| known.name.to_string())
-            .collect();
+        let stays = |known: &Namespace| match known.conversion {
+            Some(_) => format!("{} (it is leaving)", known.name),
+            None => known.name.to_string(),
+        };
+        let comes = |known: &Namespace| format!("{} (it is coming)", known.name);
+        let (inside, coming) = (self.namespaces_in(pool.id), self.namespaces_coming_to(pool.id));
+        let namespaces: Vec<String> = inside.map(stays).chain(coming.map(comes)).collect();
         if !namespaces.is_empty() {
             return Err(BadCatalog::InUse { pool: pool.name, namespaces });
         }
@@ -821,6 +843,134 @@ mod tests {
         let in_use = BadCatalog::InUse { pool: name("p"), namespaces: vec!["n".to_owned()] };
         assert_eq!(catalog.remove_pool(&name("p")), Err(in_use));
         assert_eq!(catalog, before);
+    }
+
+    /// The default pool, `p` with namespace `n` in it, and `q`; `n` is on its way to `q`.
+    fn converting() -> Catalog {
+        let mut catalog = catalog();
+        catalog.create_pool(name("p"), "rep(2)".parse().unwrap(), 3).unwrap();
+        catalog.create_pool(name("q"), "rs(4+2)".parse().unwrap(), 2).unwrap();
+        catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
+        catalog.convert(&name("n"), &name("q")).unwrap();
+        catalog.check().unwrap();
+        catalog
+    }
+
+    fn why_not(catalog: &mut Catalog, of: &str, to: &str) -> String {
+        let before = catalog.clone();
+        let why = catalog.convert(&name(of), &name(to)).unwrap_err().to_string();
+        assert_eq!(*catalog, before);
+        why
+    }
+
+    #[test]
+    fn a_namespace_stays_in_its_former_pool_until_its_conversion_ends() {
+        let mut catalog = converting();
+        let id = NamespaceId(1);
+        let of = |catalog: &Catalog| {
+            let known = catalog.namespace(id).unwrap();
+            (known.pool.0, known.conversion.map(|known| (known.to.0, known.paused)), known.conversions)
+        };
+        assert_eq!(of(&catalog), (1, Some((2, false)), 1));
+        assert_eq!(catalog.pool_of(id).unwrap().name, name("p"));
+        assert!(catalog.namespaces_in(PoolId(1)).eq(catalog.namespaces_coming_to(PoolId(2))));
+        assert_eq!(
+            catalog.namespaces_in(PoolId(2)).count() + catalog.namespaces_coming_to(PoolId(1)).count(),
+            0
+        );
+        for paused in [true, true, false] {
+            catalog.pause_conversion(&name("n"), paused).unwrap();
+            assert_eq!(of(&catalog), (1, Some((2, paused)), 1));
+        }
+        assert!(catalog.end_conversion(id) && !catalog.end_conversion(id), "it ends once");
+        assert_eq!(of(&catalog), (2, None, 1));
+        assert_eq!(catalog.pause_conversion(&name("n"), true), Err(BadCatalog::Settled(name("n"))));
+        // And back again, under another number.
+        catalog.convert(&name("n"), &name("p")).unwrap();
+        assert_eq!(of(&catalog), (2, Some((1, false)), 2));
+        assert!(!catalog.end_conversion(NamespaceId(7)), "of a namespace that is not there");
+        catalog.check().unwrap();
+    }
+
+    #[test]
+    fn a_conversion_that_cannot_begin_is_refused_and_says_why() {
+        let mut catalog = converting();
+        assert!(why_not(&mut catalog, "n", "default").contains("on its way to another pool"));
+        assert!(why_not(&mut catalog, "n", "p").contains("on its way to another pool"));
+        assert!(why_not(&mut catalog, "default", "default").contains("it is there"));
+        assert!(why_not(&mut catalog, "default", "x").contains("no pool 'x'"));
+        assert!(why_not(&mut catalog, "x", "q").contains("no namespace 'x'"));
+        catalog.namespaces[0].lost = vec![SlotRange { first: Slot(3), last: Slot(9) }];
+        assert!(why_not(&mut catalog, "default", "q").contains("gestalt lost accept"));
+        catalog.namespaces[0].lost.clear();
+        catalog.convert(&name("default"), &name("q")).unwrap();
+        assert!(catalog.namespaces[0].comes_to(PoolId(2)), "also the default one may move");
+    }
+
+    #[test]
+    fn neither_pool_of_a_conversion_can_be_removed() {
+        let mut catalog = converting();
+        let why =
+            |catalog: &mut Catalog, pool: &str| catalog.remove_pool(&name(pool)).unwrap_err().to_string();
+        let (from, to) = (why(&mut catalog, "p"), why(&mut catalog, "q"));
+        assert!(from.contains("'p' has namespaces: n (it is leaving)"), "{from}");
+        assert!(to.contains("'q' has namespaces: n (it is coming)"), "{to}");
+        assert!(catalog.end_conversion(NamespaceId(1)));
+        catalog.remove_pool(&name("p")).unwrap();
+        assert!(why(&mut catalog, "q").contains("'q' has namespaces: n; remove them, or move them"));
+        catalog.check().unwrap();
+    }
+
+    #[test]
+    fn a_namespace_that_is_removed_moves_nowhere_any_more() {
+        let mut catalog = converting();
+        assert_eq!(catalog.remove_namespace(&name("n")), Ok(NamespaceId(1)));
+        assert!(!catalog.end_conversion(NamespaceId(1)));
+        catalog.remove_pool(&name("q")).unwrap();
+        catalog.remove_pool(&name("p")).unwrap();
+        catalog.check().unwrap();
+    }
+
+    #[test]
+    fn a_conversion_that_cannot_be_is_noticed() {
+        let with = |to: u32| {
+            let mut catalog = converting();
+            catalog.namespaces[1].conversion = Some(Conversion { to: PoolId(to), paused: false });
+            catalog.check()
+        };
+        assert_eq!([with(0), with(2)], [Ok(()), Ok(())]);
+        assert_eq!(with(1), Err(BadCatalog::Homeless(name("n"))), "to where it is");
+        assert_eq!(with(7), Err(BadCatalog::Homeless(name("n"))), "to a pool that is not there");
+    }
+
+    #[test]
+    fn both_pools_of_a_conversion_are_meant_by_their_names() {
+        let catalog = converting();
+        let meant = |pool: Option<&str>| {
+            catalog.pool_meant(pool.map(name).as_ref(), Some(&name("n"))).map(|pool| pool.id.0)
+        };
+        let elsewhere = BadCatalog::Elsewhere { namespace: name("n"), pool: name("p") };
+        assert_eq!([meant(None), meant(Some("p")), meant(Some("q"))], [Ok(1), Ok(1), Ok(2)]);
+        assert_eq!(meant(Some("default")), Err(elsewhere));
+    }
+
+    #[test]
+    fn the_dearer_code_of_a_conversion_counts_for_the_quota() {
+        let mut catalog = catalog();
+        catalog.create_pool(name("dear"), "rep(3)".parse().unwrap(), 3).unwrap();
+        catalog.create_pool(name("cheap"), "rs(4+1)".parse().unwrap(), 3).unwrap();
+        let policy = Policy { quota_bytes: 3_000, ..Policy::default() };
+        catalog.create_namespace(name("n"), &name("default"), policy).unwrap();
+        let id = NamespaceId(1);
+        assert_eq!((catalog.data_quota(id), catalog.data_quota(NamespaceId::DEFAULT)), (Some(1_800), None));
+        catalog.convert(&name("n"), &name("dear")).unwrap();
+        assert_eq!(catalog.data_quota(id), Some(1_000), "where it goes");
+        catalog.end_conversion(id);
+        assert_eq!(catalog.data_quota(id), Some(1_000));
+        catalog.convert(&name("n"), &name("cheap")).unwrap();
+        assert_eq!(catalog.data_quota(id), Some(1_000), "where it comes from");
+        catalog.end_conversion(id);
+        assert_eq!(catalog.data_quota(id), Some(2_400));
     }
 
     #[test]

@@ -153,9 +153,10 @@ impl Sample for Key {
 
 impl Sample for Request {
     fn sample(from: &mut Gen) -> Self {
-        match from.of() {
+        let request = match from.of() {
             Op::Flush(at) => Self::flush(at),
             Op::Scan(scan) => Self::scan(*scan),
+            Op::Expect(expect) => Self::expect(expect),
             op if op.can_be_done_once() => {
                 let behind = from.below(1024) as u16;
                 let sequence = u32::from(behind) + 1 + from.below(1 << 20) as u32;
@@ -163,7 +164,8 @@ impl Sample for Request {
                 Self::on(from.of(), op).once(from.one_in(2).then_some(once))
             }
             op => Self::on(from.of(), op),
-        }
+        };
+        Self { via: if from.one_in(4) { Some(from.of()) } else { None }, ..request }
     }
 }
 
@@ -349,7 +351,12 @@ impl Sample for Catalog {
             let made = catalog.create_pool(name("p", at), from.of(), 1 + from.below(3) as u32);
             made.expect("there is room for it");
             let made = catalog.create_namespace(name("n", at), &name("p", at), from.of());
-            made.expect("there is room for it");
+            let made = made.expect("there is room for it");
+            if from.one_in(3) {
+                catalog.convert(&name("n", at), &Name::default_name()).expect("it is elsewhere");
+                catalog.pause_conversion(&name("n", at), from.of()).expect("it is on its way");
+                assert!(from.one_in(2) || catalog.end_conversion(made));
+            }
             if from.one_in(4) {
                 catalog.remove_namespace(&name("n", at)).expect("it was just made");
                 catalog.remove_pool(&name("p", at)).expect("nobody is in it any more");
@@ -467,6 +474,8 @@ impl Sample for SocketAddr {
 }
 
 structs! {
+    Transfer { expected, stale, win_sent }
+    Expect { from, ticket }
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, native, zone, alive }
     Layout { version, nodes, repair, scrub, on_loss }
@@ -593,6 +602,7 @@ choices! {
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} 9 Scan { 0 } 10 Expect { 0 } }
+    Via { 0 Departed {} 1 Transfer { 0 } }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
