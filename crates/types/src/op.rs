@@ -115,8 +115,8 @@ impl Request {
 /// data role of the former pool, which decides about it for as long as it has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// That one does not have the key, and will not have it again.
-    Departed,
+    /// That one does not have the key, and will not have it again in this conversion, by its number.
+    Departed(u32),
     /// It gives the item away.
     Transfer(Transfer),
 }
@@ -126,6 +126,8 @@ pub enum Via {
 pub struct Transfer {
     /// Who gives it away, and under which number ([`Expect`]).
     pub expected: Expect,
+    /// In which conversion of its namespace.
+    pub number: u32,
     /// The item is marked stale (mg X).
     pub stale: bool,
     /// A client has the win already (mg Z).
@@ -626,9 +628,9 @@ pub enum Failure {
     NoSession,
     /// The same of a write that may have come before: nobody knows any more whether it was done.
     Expired,
-    /// The key is not here, and what becomes of it another data role decides: its namespace moves to another pool. Never printed to a
-    /// client.
-    Departed,
+    /// The key is not here, and what becomes of it another data role decides: its namespace moves to another pool, with the conversion of
+    /// this number. Never printed to a client.
+    Departed(u32),
 }
 
 impl ItemView {

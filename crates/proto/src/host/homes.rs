@@ -1,5 +1,7 @@
 //! Where the keys of each namespace lie: what the catalog says, laid out for whoever looks a key up with every request.
 
+use std::cmp::Ordering;
+
 use types::op::Failure;
 use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Pool, Slot, SlotRange};
 
@@ -12,6 +14,17 @@ pub(super) struct Homes {
     all: Vec<Home>,
 }
 
+/// Where a key is that has left a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// At a role of the pool that its namespace moves to.
+    Next(Place),
+    /// Where the map says that it is: the namespace has come to its pool, or moves to another one since.
+    Home(Place),
+    /// Who knows a newer map knows that.
+    NewerMap,
+}
+
 /// Where the keys of one namespace lie.
 #[derive(Debug)]
 pub(super) struct Home {
@@ -19,6 +32,8 @@ pub(super) struct Home {
     deal: Deal,
     /// The same of the pool that it moves to, if it does.
     next: Option<Deal>,
+    /// How often it has begun to move.
+    conversions: u32,
     /// What of it is lost to the namespace.
     lost: Vec<SlotRange>,
 }
@@ -29,7 +44,8 @@ impl Homes {
         let home = |known: &Namespace| {
             let deal = catalog.pool(known.pool)?.deal();
             let next = catalog.target_of(known.id).map(Pool::deal);
-            Some(Home { namespace: known.id, deal, next, lost: known.lost.clone() })
+            let conversions = known.conversions;
+            Some(Home { namespace: known.id, deal, next, conversions, lost: known.lost.clone() })
         };
         Self { all: catalog.namespaces.iter().filter_map(home).collect() }
     }
@@ -57,10 +73,16 @@ impl Home {
         Place { refusal: is_lost.then_some(Failure::Lost), ..Place::of(member) }
     }
 
-    /// Where what has this hash moves to, if its namespace moves.
-    pub(super) fn next_place(&self, hash: KeyHash) -> Option<Place> {
-        let next = self.next.as_ref()?;
-        Some(Place { hash, member: Some(next.member_of(hash)), refusal: None })
+    /// Where what has this hash is, if by conversion `number` it has left the role where it was.
+    pub(super) fn place_after(&self, hash: KeyHash, number: u32) -> After {
+        match (number.cmp(&self.conversions), &self.next) {
+            (Ordering::Equal, Some(next)) => {
+                After::Next(Place { hash, member: Some(next.member_of(hash)), refusal: None })
+            }
+            // It is over.
+            (Ordering::Equal, None) | (Ordering::Less, _) => After::Home(self.place(hash)),
+            (Ordering::Greater, _) => After::NewerMap,
+        }
     }
 
     /// Where what has this hash is.

@@ -7,6 +7,7 @@ use types::op::{Failure, Outcome, Via};
 
 use super::Host;
 use super::driver::Action;
+use super::homes::After;
 use crate::Now;
 use crate::outbox::{Ask, ReplyTo};
 use crate::primary::{Pending, Primary};
@@ -47,22 +48,25 @@ impl Host {
     }
 
     /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
-    pub(super) fn follow(&mut self, pending: Pending) {
+    pub(super) fn follow(&mut self, now: Now, mut pending: Pending, number: u32) {
         let reply = pending.reply;
         if let ReplyTo::Remote { .. } = reply {
             // One hop only: the sender has the map, too.
-            return self.around.out().reply(reply, Outcome::Failed(Failure::Departed));
+            return self.around.out().reply(reply, Outcome::Failed(Failure::Departed(number)));
         }
-        let Some(place) = self.views.locate_next(pending.request.key_bytes()) else {
-            // The map is older than that primary's, or newer.
-            if let Some(busy) = self.routes.wait(&self.around.config().limits, None, pending) {
-                self.around.out().reply(reply, busy);
+        pending.request.via = Some(Box::new(Via::Departed(number)));
+        match self.views.locate_after(pending.request.key_bytes(), number) {
+            After::Next(place) => self.ask_onward(Ask { reply, place, request: pending.request }),
+            After::Home(_) => {
+                pending.request.via = None;
+                self.route_anew(now, None, pending);
             }
-            return;
-        };
-        let mut request = pending.request;
-        request.via = Some(Box::new(Via::Departed));
-        self.ask_onward(Ask { reply, place, request });
+            After::NewerMap => {
+                if let Some(busy) = self.routes.wait(&self.around.config().limits, None, pending) {
+                    self.around.out().reply(reply, busy);
+                }
+            }
+        }
     }
 
     fn ask_onward(&mut self, ask: Ask) {
@@ -79,9 +83,9 @@ impl Host {
     /// What primaries of this host want of other pools, and what they hear; whether there was anything.
     pub(super) fn exchange_onward(&mut self, now: Now) -> bool {
         let mut any = false;
-        while let Some(pending) = self.around.out().departed.pop_front() {
+        while let Some((pending, number)) = self.around.out().departed.pop_front() {
             any = true;
-            self.follow(pending);
+            self.follow(now, pending, number);
         }
         while let Some(ask) = self.around.out().asks.pop_front() {
             any = true;

@@ -4,12 +4,13 @@
 //! which is then lost is sent again only if doing it twice is harmless, or if it has a name under which it is done once; else its
 //! outcome is unknown, and that is said.
 
-use types::op::{Failure, Op, Outcome, Request};
+use types::op::{Failure, Op, Outcome, Request, Via};
 use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward};
 
 use super::Host;
 use super::driver::{Place, Submitted, Token};
+use super::homes::After;
 use super::routes::Forwarded;
 use crate::Now;
 use crate::outbox::ReplyTo;
@@ -60,12 +61,19 @@ impl Host {
         match (&request.op, member) {
             (Op::Scan(scan), _) => self.views.locate_scan(scan),
             (_, Some(member)) if request.key.is_none() => Place::of(member),
-            _ if request.via.is_some() => {
-                let next = self.views.locate_next(request.key_bytes());
-                // The namespace has moved, or it is not known here yet that it does.
-                next.unwrap_or_else(|| self.views.locate(request.key_bytes()))
-            }
-            _ => self.views.locate(request.key_bytes()),
+            _ => match request.via.as_deref() {
+                None => self.views.locate(request.key_bytes()),
+                Some(Via::Departed(number)) => self.place_after(request, *number),
+                Some(Via::Transfer(transfer)) => self.place_after(request, transfer.number),
+            },
+        }
+    }
+
+    /// Where a request goes whose key has left its role by conversion `number`.
+    fn place_after(&self, request: &Request, number: u32) -> Place {
+        match self.views.locate_after(request.key_bytes(), number) {
+            After::Next(place) | After::Home(place) => place,
+            After::NewerMap => Place { member: None, ..self.views.locate(request.key_bytes()) },
         }
     }
 
@@ -133,8 +141,8 @@ impl Host {
         };
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
-        if answer.outcome == Outcome::Failed(Failure::Departed) {
-            self.follow(pending);
+        if let Outcome::Failed(Failure::Departed(number)) = answer.outcome {
+            self.follow(now, pending, number);
         } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);

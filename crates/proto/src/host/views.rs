@@ -9,7 +9,7 @@ use types::{
 };
 
 use super::driver::Place;
-use super::homes::Homes;
+use super::homes::{After, Homes};
 use crate::{Rules, Timing};
 
 /// See the module.
@@ -55,10 +55,11 @@ impl Views {
         Place { hash, member: None, refusal }
     }
 
-    /// Where a key is that has left the role where [`Self::locate`] says that it is; none if its namespace does not move.
-    pub(crate) fn locate_next(&self, key: &[u8]) -> Option<Place> {
-        let hash = KeyHash::of(self.map.as_ref()?.cluster, key);
-        self.homes.find(split_key(key).0)?.next_place(hash)
+    /// Where a key is that has left its role by conversion `number` of its namespace.
+    pub(super) fn locate_after(&self, key: &[u8], number: u32) -> After {
+        let hash = self.map.as_ref().map(|map| KeyHash::of(map.cluster, key));
+        let home = hash.zip(self.homes.find(split_key(key).0));
+        home.map_or_else(|| After::Home(self.locate(key)), |(hash, home)| home.place_after(hash, number))
     }
 
     /// Where the keys are that a scan is about.

@@ -20,7 +20,9 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 use store::{DataStore, Found, Item, Step};
 use types::op::{Expect, Expiry, Failure, Op, Outcome, Request, Store, StoreMode, Transfer, Via};
-use types::{Catalog, Deal, KeyHash, MemberId, NamespaceId, ScanBound, Seq, Time, UnixSeconds, split_key};
+use types::{
+    Catalog, Deal, KeyHash, MemberId, Namespace, NamespaceId, ScanBound, Seq, Time, UnixSeconds, split_key,
+};
 use wire::message::ToCoordinator;
 
 use super::core::Core;
@@ -46,6 +48,8 @@ pub(super) struct Departures {
     /// Of which catalog `leaving` is, as the host counts them.
     edition: u64,
     leaving: SmallVec<[Leaving; 1]>,
+    /// Namespaces that have moved, and whose pool is another one now, with the number of the last conversion; ascending.
+    away: Vec<(NamespaceId, u32)>,
     receivers: BTreeMap<MemberId, Receiver>,
     /// By the number of the question.
     given: BTreeMap<u64, Given>,
@@ -119,15 +123,17 @@ pub(super) struct Site<'a> {
 }
 
 impl Departures {
-    /// Other namespaces may leave by now.
+    /// Other namespaces may leave by now; whether that was looked at.
     #[inline]
-    pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) {
-        if self.edition != context.edition {
+    pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) -> bool {
+        let is_new = self.edition != context.edition;
+        if is_new {
             self.edition = context.edition;
             // An answer to an earlier primary of this host must not be taken for one to this.
             self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
             self.leave(context.catalog, core, last);
         }
+        is_new
     }
 
     #[cold]
@@ -149,6 +155,16 @@ impl Departures {
                 reported: None,
             });
         }
+        let away = |known: &&Namespace| {
+            let is_here = Some(known.pool) == pool || pool.is_some_and(|pool| known.comes_to(pool));
+            known.conversions > 0 && !is_here
+        };
+        let of = |known: &Namespace| {
+            // What has not ended yet has begun with a role of another pool.
+            let ended = known.conversions.wrapping_sub(u32::from(known.conversion.is_some()));
+            (known.id, ended)
+        };
+        self.away = catalog.namespaces.iter().filter(away).map(of).collect();
         if self.leaving.is_empty() {
             self.receivers.clear();
             self.wanted.clear();
@@ -160,10 +176,25 @@ impl Departures {
         self.leaving.is_empty()
     }
 
-    /// Whether keys of `namespace` leave.
+    /// Whether keys of `namespace` leave, or have left.
     #[inline]
     pub(super) fn has(&self, namespace: impl FnOnce() -> NamespaceId) -> bool {
-        !self.leaving.is_empty() && self.find(namespace()).is_some()
+        self.number_of(namespace).is_some()
+    }
+
+    /// By which conversion keys of `namespace` leave, or have left; none if they do not.
+    #[inline]
+    pub(super) fn number_of(&self, namespace: impl FnOnce() -> NamespaceId) -> Option<u32> {
+        let is_nobody = self.leaving.is_empty() && self.away.is_empty();
+        if is_nobody { None } else { self.number_in(namespace()) }
+    }
+
+    fn number_in(&self, namespace: NamespaceId) -> Option<u32> {
+        let leaving = self.find(namespace).map(|one| one.number);
+        leaving.or_else(|| {
+            let at = self.away.binary_search_by_key(&namespace, |(known, _)| *known).ok()?;
+            Some(self.away[at].1)
+        })
     }
 
     fn find(&self, namespace: NamespaceId) -> Option<&Leaving> {
@@ -330,19 +361,20 @@ impl Departures {
             return true;
         }
         // What is on its way decides what the item will be.
-        let Some(leaving) = self.find(namespace).filter(|_| !stream.is_about(&key)) else { return false };
+        let leaving = self.find(namespace).filter(|_| !stream.is_about(&key));
+        let Some(&Leaving { deal, number, .. }) = leaving else { return false };
         if item.object || (core.is_rebuilding() && !item.verify()) {
             return false;
         }
         let hash = store.hash_of(&key);
-        let receiver = leaving.deal.member_of(hash);
+        let receiver = deal.member_of(hash);
         if !self.expect(context, core, receiver) {
             return false;
         }
         self.numbers += 1;
         let expected =
             Expect { from: core.member(), term: core.term(), number: self.receivers[&receiver].number };
-        let transfer = Transfer { expected, stale: item.stale, win_sent: item.win_sent };
+        let transfer = Transfer { expected, number, stale: item.stale, win_sent: item.win_sent };
         let given = Given {
             key: key.clone(),
             hash,

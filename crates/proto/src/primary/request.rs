@@ -166,7 +166,9 @@ impl Primary {
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
         }
-        self.departures.heed(context, &self.core, self.stream.last());
+        if self.departures.heed(context, &self.core, self.stream.last()) {
+            self.touch(Touched::ByEvents);
+        }
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
         // A flush that is due takes effect with its commit, which tries this again.
@@ -210,10 +212,12 @@ impl Primary {
         let store = self.phase.serving_mut();
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
-            Found::Miss if self.departures.has(|| pending.request.namespace()) => {
-                return departed(context, &self.stream, pending);
+            Found::Miss => {
+                return match self.departures.number_of(|| pending.request.namespace()) {
+                    Some(number) => departed(context, &self.stream, pending, number),
+                    None => Attempt::Answer(Outcome::Miss),
+                };
             }
-            Found::Miss => return Attempt::Answer(Outcome::Miss),
             Found::Corrupt(_) => return Attempt::failed(Failure::Corrupt),
             Found::Hit(addr, item) => (addr, item),
         };
@@ -579,9 +583,9 @@ fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pen
 fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     if let Op::Object(op) = &pending.request.op
         && op.object().is_some_and(|object| object.owner != primary.core.member())
-        && primary.departures.has(|| pending.request.namespace())
+        && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
     {
-        return departed(context, &primary.stream, pending);
+        return departed(context, &primary.stream, pending, number);
     }
     if let Op::Object(op) = &pending.request.op
         && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
@@ -597,9 +601,9 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         return attempt_arrival(primary, context, pending, &newest, transfer);
     }
     let is_session = matches!(pending.request.op, Op::Session);
-    if !is_session && primary.departures.has(|| pending.request.namespace()) {
+    if !is_session && let Some(number) = primary.departures.number_of(|| pending.request.namespace()) {
         if newest.occupied.is_none() {
-            return departed(context, &primary.stream, pending);
+            return departed(context, &primary.stream, pending, number);
         }
         if context.rules.leaving_keys_stay(true) {
             primary.departures.want(pending.key());
@@ -611,14 +615,14 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
 }
 
 /// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
-fn departed(context: &mut Context<'_>, stream: &SendStream, pending: &Pending) -> Attempt {
+fn departed(context: &mut Context<'_>, stream: &SendStream, pending: &Pending, number: u32) -> Attempt {
     if context.rules.departed_are_committed(stream.is_about(pending.request.key_bytes())) {
         return Attempt::Wait(Wait::Commit);
     }
     if !context.rules.departed_are_asked_for(true) {
         return Attempt::Answer(Outcome::Miss);
     }
-    context.out.departed.push_back(pending.clone());
+    context.out.departed.push_back((pending.clone(), number));
     Attempt::Logged
 }
 
@@ -632,8 +636,8 @@ fn attempt_arrival(
 ) -> Attempt {
     let pool = context.catalog.pool_of_group(primary.core.member().group).map(|pool| pool.id);
     let namespace = pending.request.namespace();
-    let conversion = context.catalog.namespace(namespace).and_then(|known| known.conversion);
-    if pool.is_none() || conversion.map(|conversion| conversion.to) != pool {
+    let known = context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.number);
+    if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
         return Attempt::failed(Failure::WrongPrimary);
     }
     if !primary.arrivals.are_expected(context.rules, transfer) {
@@ -655,7 +659,19 @@ fn attempt_arrival(
         state,
     }
     .encode(&mut image);
-    primary.put(context, pending, newest, image, Outcome::Stored(ItemView { version, ..ItemView::default() }))
+    let allocation = match primary.allocate(context, image.len()) {
+        Ok(allocation) => allocation,
+        Err(attempt) => return attempt,
+    };
+    // What is stored is charged already, where it comes from: it is kept whatever the quota is.
+    let (hash, occupied) = (pending.hash.into(), newest.occupied);
+    let store = primary.phase.serving_mut();
+    let cohort = store.present_cohort(namespace);
+    let placed = PlacedItem { key: pending.key(), hash, occupied, cohort, allocation, image };
+    let stored = Outcome::Stored(ItemView { version, ..ItemView::default() });
+    let draft = Draft::answering(pending, stored).with_objects(effects_of(pending, newest, store));
+    primary.stream.append_item(context, store, placed, draft);
+    Attempt::Logged
 }
 
 /// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether

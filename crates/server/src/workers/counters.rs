@@ -256,7 +256,7 @@ impl Counters {
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),
             Failure::Busy | Failure::NotOpen | Failure::Replaced => self.failed_busy.inc(),
-            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession | Failure::Departed => {
+            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession | Failure::Departed(_) => {
                 self.failed_unavailable.inc()
             }
             Failure::Lost => self.failed_lost.inc(),

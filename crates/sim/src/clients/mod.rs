@@ -396,7 +396,7 @@ impl Clients {
             // Not everybody has heard yet that the role has begun anew.
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             // A seed damages no memory; and to find the right primary is the nodes' business.
-            Failure::Corrupt | Failure::WrongPrimary | Failure::Departed => false,
+            Failure::Corrupt | Failure::WrongPrimary | Failure::Departed(_) => false,
             Failure::NoSession => self.named.contains_key(&call),
             _ => true,
         };

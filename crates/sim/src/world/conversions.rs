@@ -47,9 +47,7 @@ fn draw(world: &mut World) -> CatalogChange {
     match known.conversion {
         None if known.pool == pool.id => CatalogChange::ConvertNamespace { name, to: Name::default_name() },
         None => CatalogChange::ConvertNamespace { name, to: other() },
-        Some(conversion) => {
-            CatalogChange::PauseConversion { name, paused: what == 0 && !conversion.paused }
-        }
+        Some(conversion) => CatalogChange::PauseConversion { name, paused: what == 0 && !conversion.paused },
     }
 }
 

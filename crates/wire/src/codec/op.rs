@@ -64,8 +64,8 @@ wire_enum!(Op {
     9 => Scan { 0: scan },
     10 => Expect { 0: expect },
 });
-wire_enum!(Via { 0 => Departed {}, 1 => Transfer { 0: transfer } });
-wire_struct!(Transfer { expected, stale, win_sent });
+wire_enum!(Via { 0 => Departed { 0: number }, 1 => Transfer { 0: transfer } });
+wire_struct!(Transfer { expected, number, stale, win_sent });
 wire_struct!(Expect { from, term, number });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
@@ -153,7 +153,7 @@ wire_enum!(Failure {
     11 => Replaced {},
     12 => NoSession {},
     13 => Expired {},
-    14 => Departed {},
+    14 => Departed { 0: number },
 });
 wire_struct!(ItemView {
     value,

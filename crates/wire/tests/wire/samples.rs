@@ -602,7 +602,7 @@ choices! {
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
     Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} 9 Scan { 0 } 10 Expect { 0 } }
-    Via { 0 Departed {} 1 Transfer { 0 } }
+    Via { 0 Departed { 0 } 1 Transfer { 0 } }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
@@ -617,7 +617,7 @@ choices! {
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {} 13 Expired {} 14 Departed {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {} 13 Expired {} 14 Departed { 0 }
     }
 }
 
