@@ -1,7 +1,9 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::{ClientSession, Descriptor, MemberId, NamespaceId, ObjectId, Once, Scan, ScanPage, UnixSeconds};
+use crate::{
+    ClientSession, Descriptor, MemberId, NamespaceId, ObjectId, Once, Scan, ScanPage, Term, UnixSeconds,
+};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -96,6 +98,12 @@ impl Request {
         }
     }
 
+    /// Whether it brings an item that a data role gives away.
+    #[must_use]
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.via.as_deref(), Some(Via::Transfer(_)))
+    }
+
     /// The bytes of the key; none of them if there is no key.
     #[must_use]
     pub fn key_bytes(&self) -> &[u8] {
@@ -125,12 +133,14 @@ pub struct Transfer {
 }
 
 /// From now on items come of a data role under this number, and under no other one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Expect {
     /// Who gives them away.
     pub from: MemberId,
-    /// A number that it has not used before.
-    pub ticket: u64,
+    /// Its term.
+    pub term: Term,
+    /// A number that it has not used before in this term.
+    pub number: u64,
 }
 
 /// What to do with a key.
@@ -173,6 +183,20 @@ pub enum ObjectOp {
     Abandon(Box<Descriptor>),
     /// What was pinned for a reader is read so far, or is not wanted any more.
     Unpin(Unpin),
+}
+
+impl ObjectOp {
+    /// The object that it names; none if it asks for one.
+    #[must_use]
+    pub fn object(&self) -> Option<ObjectId> {
+        match self {
+            Self::Begin(_) => None,
+            Self::Renew(object) => Some(*object),
+            Self::Commit(commit) => Some(commit.descriptor.id),
+            Self::Abandon(descriptor) => Some(descriptor.id),
+            Self::Unpin(unpin) => Some(unpin.object),
+        }
+    }
 }
 
 /// Under which condition a value is stored.

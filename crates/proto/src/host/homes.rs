@@ -1,7 +1,7 @@
 //! Where the keys of each namespace lie: what the catalog says, laid out for whoever looks a key up with every request.
 
 use types::op::Failure;
-use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Slot, SlotRange};
+use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Pool, Slot, SlotRange};
 
 use super::driver::Place;
 
@@ -17,6 +17,8 @@ pub(super) struct Homes {
 pub(super) struct Home {
     namespace: NamespaceId,
     deal: Deal,
+    /// The same of the pool that it moves to, if it does.
+    next: Option<Deal>,
     /// What of it is lost to the namespace.
     lost: Vec<SlotRange>,
 }
@@ -26,7 +28,8 @@ impl Homes {
     pub(super) fn of(catalog: &Catalog) -> Self {
         let home = |known: &Namespace| {
             let deal = catalog.pool(known.pool)?.deal();
-            Some(Home { namespace: known.id, deal, lost: known.lost.clone() })
+            let next = catalog.target_of(known.id).map(Pool::deal);
+            Some(Home { namespace: known.id, deal, next, lost: known.lost.clone() })
         };
         Self { all: catalog.namespaces.iter().filter_map(home).collect() }
     }
@@ -52,6 +55,12 @@ impl Home {
         let member = self.deal.member_of_slot(slot);
         let is_lost = self.lost.iter().any(|lost| lost.first <= slots.last && slots.first <= lost.last);
         Place { refusal: is_lost.then_some(Failure::Lost), ..Place::of(member) }
+    }
+
+    /// Where what has this hash moves to, if its namespace moves.
+    pub(super) fn next_place(&self, hash: KeyHash) -> Option<Place> {
+        let next = self.next.as_ref()?;
+        Some(Place { hash, member: Some(next.member_of(hash)), refusal: None })
     }
 
     /// Where what has this hash is.

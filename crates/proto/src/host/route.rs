@@ -60,6 +60,11 @@ impl Host {
         match (&request.op, member) {
             (Op::Scan(scan), _) => self.views.locate_scan(scan),
             (_, Some(member)) if request.key.is_none() => Place::of(member),
+            _ if request.via.is_some() => {
+                let next = self.views.locate_next(request.key_bytes());
+                // The namespace has moved, or it is not known here yet that it does.
+                next.unwrap_or_else(|| self.views.locate(request.key_bytes()))
+            }
             _ => self.views.locate(request.key_bytes()),
         }
     }
@@ -83,7 +88,13 @@ impl Host {
         }
         let limits = &self.around.config().limits;
         let Some(to) = role.primary.filter(|host| self.links.has(*host)) else {
-            return self.routes.wait(limits, Some(member), pending);
+            // An item that is given away is sent again by whoever has it still.
+            let goes_now = pending.request.is_transfer();
+            return if goes_now {
+                Some(Outcome::Failed(Failure::Unavailable))
+            } else {
+                self.routes.wait(limits, Some(member), pending)
+            };
         };
         match self.routes.forward(limits, Forwarded { to, member, pending, sent: now.time }) {
             Ok(message) => {
@@ -122,7 +133,9 @@ impl Host {
         };
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
-        if answer.outcome == Outcome::Failed(Failure::WrongPrimary) {
+        if answer.outcome == Outcome::Failed(Failure::Departed) {
+            self.follow(pending);
+        } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);
             if let Some(busy) = self.routes.wait(&self.around.config().limits, Some(member), pending) {

@@ -21,7 +21,7 @@ use crate::node::shared::{Shared, WorkerFace};
 use crate::node::snapshot::{WorkerMemory, WorkerSnapshot};
 use crate::peers::guess::Guess;
 use crate::peers::links::Links;
-use crate::workers::asker::Asker;
+use crate::workers::asker::{Asker, Awaits};
 use crate::workers::bindings::{Binding, Bindings};
 use crate::workers::buffers::Pool;
 use crate::workers::counters::Counters;
@@ -158,10 +158,22 @@ impl Worker {
         }
     }
 
+    /// The host wants to know something of whoever has that group.
+    pub(super) fn ask_onward(&self, now: Now, number: u64, place: Place, request: Box<Request>) {
+        let asker = Asker { shard: self.shard, connection: 0, slot: number, awaits: Awaits::HostAnswer };
+        if let Some(outcome) = self.submit(now, asker, place, request) {
+            self.reply(now, asker, outcome);
+        }
+    }
+
     /// There is an answer, for a connection of this worker or for another worker.
     pub(crate) fn reply(&self, now: Now, asker: Asker, outcome: Outcome) {
         if asker.shard != self.shard {
             return self.crossings.answer(asker, outcome);
+        }
+        if asker.awaits == Awaits::HostAnswer {
+            self.pump.request();
+            return self.host.borrow_mut().hear_onward(now, asker.slot, outcome);
         }
         self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
     }

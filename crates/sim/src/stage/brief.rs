@@ -384,7 +384,7 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Session => "session".to_owned(),
         Op::Scan(scan) => format!("{scan:?}").to_lowercase(),
         Op::Object(op) => format!("{op:?}").to_lowercase(),
-        Op::Expect(expect) => format!("expect of {} as {}", expect.from, expect.ticket),
+        Op::Expect(expect) => format!("expect of {} as {} of {}", expect.from, expect.number, expect.term),
     }
 }
 

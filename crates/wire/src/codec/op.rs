@@ -66,7 +66,7 @@ wire_enum!(Op {
 });
 wire_enum!(Via { 0 => Departed {}, 1 => Transfer { 0: transfer } });
 wire_struct!(Transfer { expected, stale, win_sent });
-wire_struct!(Expect { from, ticket });
+wire_struct!(Expect { from, term, number });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
     0 => Begin { 0: condition },
