@@ -11,7 +11,7 @@ use cluster::health::{Assessment, Fullness};
 use cluster::{Codes, PoolProtection, Protection, worst_off};
 use proto::{LostKey, NamespaceUse, RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
-use store::{Category, CohortUse};
+use store::Category;
 use types::{
     Catalog, ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId,
     NamespaceId, NodeId, PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
