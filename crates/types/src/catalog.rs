@@ -537,20 +537,20 @@ impl Catalog {
         self.namespaces.iter().filter(move |namespace| namespace.pool == pool)
     }
 
-    /// The namespaces that are on their way to `pool`.
-    pub fn namespaces_coming_to(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
-        self.namespaces.iter().filter(move |namespace| namespace.comes_to(pool))
-    }
-
     /// Those that have items in `pool`, or will: also those that move there.
     pub fn tenants_of(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
-        self.namespaces.iter().filter(move |known| known.pool == pool || known.comes_to(pool))
+        self.namespaces.iter().filter(move |namespace| namespace.pool == pool || namespace.comes_to(pool))
     }
 
     /// The pool that the items of `namespace` move to, if they do.
     #[must_use]
     pub fn target_of(&self, namespace: NamespaceId) -> Option<&Pool> {
         self.pool(self.namespace(namespace)?.conversion?.to)
+    }
+
+    /// The namespaces that are on their way to `pool`.
+    pub fn namespaces_coming_to(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| namespace.comes_to(pool))
     }
 
     /// How many groups all pools have.

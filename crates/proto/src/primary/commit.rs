@@ -39,6 +39,7 @@ impl Primary {
     /// Items of namespaces that move to another pool go, as many as may be on their way.
     pub(super) fn give_away(&mut self, context: &mut Context<'_>) {
         self.departures.heed(context, &self.core, self.stream.last());
+        self.departures.look(context.now.time);
         if self.departures.is_empty() || !self.may_serve(context.now.time, context.timing) {
             return;
         }

@@ -236,12 +236,16 @@ impl Departures {
         false
     }
 
+    /// It is looked at: not again before the time-out for retries.
+    pub(super) fn look(&mut self, now: Time) {
+        self.looked = now;
+    }
+
     /// Sends what may go now, and removes nothing.
     pub(super) fn go_on(&mut self, context: &mut Context<'_>, site: &mut Site<'_>) {
         if self.leaving.is_empty() {
             return;
         }
-        self.looked = context.now.time;
         let committed = site.stream.committed();
         self.drop_given(|given| given.removal.is_some_and(|seq| seq <= committed));
         if context.now.time >= self.rests_until {
