@@ -51,6 +51,9 @@ impl Moving {
                 nodes.iter().flat_map(|node| &node.namespaces).copied().collect();
             moving.items_left = Some(items_left(&used, namespace.id));
             moving.waits_for = [from, to].iter().flat_map(|pool| waits_in(map, pool)).collect();
+            if map.layout.repair.paused {
+                moving.waits_for.push("repair is paused (`gestalt repair resume`)".to_owned());
+            }
             moving.waits_for.extend(waits_of(catalog, namespace, &used, &assessment.refusing_nodes));
         }
         Some(moving)

@@ -17,7 +17,7 @@ use crate::primary::{self, LostKey, Primary};
 pub struct NamespaceUse {
     /// Of which it is the primary.
     pub items: CohortUse,
-    /// Those among them that are still to go to the pool that it moves to.
+    /// Those among them that are found, and still to go to the pool that it moves to.
     pub leaving: CohortUse,
     /// Bytes of the pages of chunks, of data and parities.
     pub chunk_bytes: u64,
@@ -112,7 +112,7 @@ impl Host {
             for (cohort, known) in store.replica().cohorts().uses() {
                 let of_namespace = uses.entry(cohort.namespace()).or_default();
                 of_namespace.items.add(known);
-                if self.leaves(cohort.namespace(), group) {
+                if store.replica().cohorts().is_present(cohort) && self.leaves(cohort.namespace(), group) {
                     of_namespace.leaving.add(known);
                 }
             }
