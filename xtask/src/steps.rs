@@ -337,6 +337,7 @@ const COMMANDS: &[&str] = &[
     "bad_values",
     "capped",
     "command_line",
+    "conversions",
     "operations",
     "advertised",
     "health",

@@ -475,7 +475,7 @@ impl Sample for SocketAddr {
 
 structs! {
     Transfer { expected, stale, win_sent }
-    Expect { from, ticket }
+    Expect { from, term, number }
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, native, zone, alive }
     Layout { version, nodes, repair, scrub, on_loss }
