@@ -70,6 +70,10 @@ impl Views {
             let refusal = map.catalog.is_gone(scan.namespace).then_some(Failure::NoNamespace);
             return Place { refusal, ..nowhere };
         };
+        // Where it moves, keys are at roles of either pool, and go from one to the other.
+        if map.catalog.target_of(scan.namespace).is_some() {
+            return Place { refusal: Some(Failure::Unavailable), ..nowhere };
+        }
         let pool = map.catalog.pool_of(scan.namespace);
         let range = SlotRange { first: scan.slot, last: scan.slot };
         match pool.and_then(|pool| pool.whole_roles(range)) {

@@ -45,19 +45,18 @@ impl Primary {
         if self.departures.is_empty() || !self.may_serve(context.now.time, context.timing) {
             return;
         }
-        let Self { core, phase, stream, departures, wall, .. } = self;
-        let (store, wall) = (phase.serving_mut(), wall.at(context.now.unix));
-        departures.go_on(context, &mut Site { core, stream, store, wall });
+        let Self { core, phase, stream, departures, .. } = self;
+        let store = phase.serving_mut();
+        departures.go_on(context, &mut Site { core, stream, store });
     }
 
     /// A data role of another pool has answered.
     pub(crate) fn hear_receiver(&mut self, context: &mut Context<'_>, number: u64, outcome: &Outcome) {
         self.touch(Touched::ByEvents);
         let may_serve = self.may_serve(context.now.time, context.timing);
-        let Self { core, phase, stream, departures, wall, .. } = self;
-        let wall = wall.at(context.now.unix);
+        let Self { core, phase, stream, departures, .. } = self;
         match phase.store_mut().filter(|_| may_serve) {
-            Some(store) => departures.hear(context, &mut Site { core, stream, store, wall }, number, outcome),
+            Some(store) => departures.hear(context, &mut Site { core, stream, store }, number, outcome),
             None => departures.hear_too_late(number),
         }
         self.give_away(context);

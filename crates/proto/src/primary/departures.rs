@@ -62,16 +62,6 @@ pub(super) struct Departures {
     /// Nothing is sent before.
     rests_until: Time,
     looked: Time,
-    counts: Counts,
-}
-
-/// What was done so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Items that have gone to another pool.
-    pub given: u64,
-    /// Times that a receiver had no room for one.
-    pub refused: u64,
 }
 
 /// A namespace that leaves.
@@ -119,7 +109,6 @@ pub(super) struct Site<'a> {
     pub core: &'a Core,
     pub stream: &'a mut SendStream,
     pub store: &'a mut DataStore,
-    pub wall: UnixSeconds,
 }
 
 impl Departures {
@@ -203,10 +192,6 @@ impl Departures {
 
     fn find_mut(&mut self, namespace: NamespaceId) -> Option<&mut Leaving> {
         self.leaving.iter_mut().find(|one| one.namespace == namespace)
-    }
-
-    pub(super) fn counts(&self) -> Counts {
-        self.counts
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -416,13 +401,15 @@ impl Departures {
         let has_arrived = context.rules.given_items_have_arrived(matches!(outcome, Outcome::Stored(_)));
         if has_arrived {
             given.removal = remove(context, site, given);
-            self.counts.given += u64::from(given.removal.is_some());
         } else {
             let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
-            self.counts.refused += u64::from(is_full);
             // Nobody was sent it, or nobody knows: what is sent from now on has another number.
             if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_full) {
                 known.expects = false;
+            }
+            if is_full {
+                let (from, to) = (site.core.member(), given.receiver);
+                tracing::warn!(%from, %to, "no room for an item of a namespace that moves to another pool");
             }
             let pause = if is_full { context.timing.heartbeat_us } else { context.timing.retry_us };
             self.rests_until = self.rests_until.max(context.now.time + pause);
@@ -510,11 +497,9 @@ fn remove(context: &mut Context<'_>, site: &mut Site<'_>, given: &Given) -> Opti
     Some(site.stream.append(context, site.store, draft))
 }
 
-/// Whether a flush of `namespace` is so near that it may have happened by the clock of who would get an item.
+/// Whether a flush of `namespace` is to come: it concerns what is here, and would not be known where that goes.
 fn is_about_to_be_flushed(site: &Site<'_>, namespace: NamespaceId) -> bool {
-    const SECONDS: u32 = 2;
-    let cohorts = site.store.replica().cohorts();
-    cohorts.scheduled(namespace).is_some_and(|at| at.0 <= site.wall.0.saturating_add(SECONDS))
+    site.store.replica().cohorts().scheduled(namespace).is_some()
 }
 
 /// The first and the last hash of what lies at this role.

@@ -605,7 +605,9 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         if newest.occupied.is_none() {
             return departed(context, &primary.stream, pending, number);
         }
-        if context.rules.leaving_keys_stay(true) {
+        // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
+        let is_object = newest.descriptor(primary.phase.serving()).is_some();
+        if context.rules.leaving_keys_stay(!is_object) {
             primary.departures.want(pending.key());
             primary.give_away(context);
             return Attempt::Wait(Wait::Commit);

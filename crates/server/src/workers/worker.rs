@@ -267,13 +267,17 @@ impl Worker {
     /// Every data role that has keys of `namespace`: one at least.
     ///
     /// # Errors
-    /// If there is no such namespace, or none that is known of yet.
+    /// If there is no such namespace, or none that is known of yet, or it moves to another pool.
     pub(crate) fn data_roles(&self, namespace: NamespaceId) -> Result<Vec<MemberId>, Failure> {
         let host = self.host.borrow();
         let map = host.map().ok_or(Failure::Unavailable)?;
         let is_gone = map.catalog.is_gone(namespace);
         let missing = if is_gone { Failure::NoNamespace } else { Failure::Unavailable };
         let pool = map.catalog.pool_of(namespace).ok_or(missing)?;
+        // Its keys are at roles of either pool, and go from one to the other.
+        if map.catalog.target_of(namespace).is_some() {
+            return Err(Failure::Busy);
+        }
         let roles = |group: GroupId| {
             (0..pool.profile.k()).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
         };
