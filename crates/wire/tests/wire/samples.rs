@@ -474,7 +474,7 @@ impl Sample for SocketAddr {
 }
 
 structs! {
-    Transfer { expected, stale, win_sent }
+    Transfer { expected, number, stale, win_sent }
     Expect { from, term, number }
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, native, zone, alive }
