@@ -656,9 +656,9 @@ impl Catalog {
             None if !known.lost.is_empty() => {
                 Some("some of its slots are lost: accept that first (`gestalt lost accept`)")
             }
-            None if known.policy.objects.striped_above.is_some() => {
-                Some("its long values lie in chunks, which cannot move: `gestalt namespace set --striped-above never` first")
-            }
+            None if known.policy.objects.striped_above.is_some() => Some(
+                "its long values lie in chunks, which cannot move: `gestalt namespace set --striped-above never` first",
+            ),
             None => None,
         };
         if let Some(why) = why {

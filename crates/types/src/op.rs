@@ -98,6 +98,15 @@ impl Request {
         }
     }
 
+    /// What was said when its key left the role where it was; none if it has not.
+    #[must_use]
+    pub fn departure(&self) -> Option<Departure> {
+        match self.via.as_deref()? {
+            Via::Departed(departure) => Some(*departure),
+            Via::Transfer(transfer) => Some(transfer.departure),
+        }
+    }
+
     /// Whether it brings an item that a data role gives away.
     #[must_use]
     pub fn is_transfer(&self) -> bool {
@@ -115,10 +124,19 @@ impl Request {
 /// data role of the former pool, which decides about it for as long as it has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// That one does not have the key, and will not have it again in this conversion, by its number.
-    Departed(u32),
+    /// That one does not have the key, and will not have it again in this conversion.
+    Departed(Departure),
     /// It gives the item away.
     Transfer(Transfer),
+}
+
+/// What the data role that a key leaves says to whoever has to do with it from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Which conversion of the namespace it is.
+    pub number: u32,
+    /// By this second it may have said that something has expired.
+    pub wall: UnixSeconds,
 }
 
 /// An item that one data role gives to another.
@@ -126,8 +144,8 @@ pub enum Via {
 pub struct Transfer {
     /// Who gives it away, and under which number ([`Expect`]).
     pub expected: Expect,
-    /// In which conversion of its namespace.
-    pub number: u32,
+    /// Of what its key leaves.
+    pub departure: Departure,
     /// The item is marked stale (mg X).
     pub stale: bool,
     /// A client has the win already (mg Z).
@@ -628,9 +646,9 @@ pub enum Failure {
     NoSession,
     /// The same of a write that may have come before: nobody knows any more whether it was done.
     Expired,
-    /// The key is not here, and what becomes of it another data role decides: its namespace moves to another pool, with the conversion of
-    /// this number. Never printed to a client.
-    Departed(u32),
+    /// The key is not here, and what becomes of it another data role decides: its namespace moves to another pool. Never printed to a
+    /// client.
+    Departed(Departure),
 }
 
 impl ItemView {

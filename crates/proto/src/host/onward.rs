@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use types::op::{Failure, Outcome, Via};
+use types::op::{Departure, Failure, Outcome, Via};
 
 use super::Host;
 use super::driver::Action;
@@ -48,14 +48,14 @@ impl Host {
     }
 
     /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
-    pub(super) fn follow(&mut self, now: Now, mut pending: Pending, number: u32) {
+    pub(super) fn follow(&mut self, now: Now, mut pending: Pending, departure: Departure) {
         let reply = pending.reply;
         if let ReplyTo::Remote { .. } = reply {
             // One hop only: the sender has the map, too.
-            return self.around.out().reply(reply, Outcome::Failed(Failure::Departed(number)));
+            return self.around.out().reply(reply, Outcome::Failed(Failure::Departed(departure)));
         }
-        pending.request.via = Some(Box::new(Via::Departed(number)));
-        match self.views.locate_after(pending.request.key_bytes(), number) {
+        pending.request.via = Some(Box::new(Via::Departed(departure)));
+        match self.views.locate_after(pending.request.key_bytes(), departure.number) {
             After::Next(place) => self.ask_onward(Ask { reply, place, request: pending.request }),
             After::Home(_) => {
                 pending.request.via = None;
@@ -83,9 +83,9 @@ impl Host {
     /// What primaries of this host want of other pools, and what they hear; whether there was anything.
     pub(super) fn exchange_onward(&mut self, now: Now) -> bool {
         let mut any = false;
-        while let Some((pending, number)) = self.around.out().departed.pop_front() {
+        while let Some((pending, departure)) = self.around.out().departed.pop_front() {
             any = true;
-            self.follow(now, pending, number);
+            self.follow(now, pending, departure);
         }
         while let Some(ask) = self.around.out().asks.pop_front() {
             any = true;

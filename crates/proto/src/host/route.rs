@@ -4,7 +4,7 @@
 //! which is then lost is sent again only if doing it twice is harmless, or if it has a name under which it is done once; else its
 //! outcome is unknown, and that is said.
 
-use types::op::{Failure, Op, Outcome, Request, Via};
+use types::op::{Failure, Op, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward};
 
@@ -61,10 +61,9 @@ impl Host {
         match (&request.op, member) {
             (Op::Scan(scan), _) => self.views.locate_scan(scan),
             (_, Some(member)) if request.key.is_none() => Place::of(member),
-            _ => match request.via.as_deref() {
+            _ => match request.departure() {
                 None => self.views.locate(request.key_bytes()),
-                Some(Via::Departed(number)) => self.place_after(request, *number),
-                Some(Via::Transfer(transfer)) => self.place_after(request, transfer.number),
+                Some(departure) => self.place_after(request, departure.number),
             },
         }
     }
@@ -141,8 +140,8 @@ impl Host {
         };
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
-        if let Outcome::Failed(Failure::Departed(number)) = answer.outcome {
-            self.follow(now, pending, number);
+        if let Outcome::Failed(Failure::Departed(departure)) = answer.outcome {
+            self.follow(now, pending, departure);
         } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);

@@ -45,18 +45,23 @@ impl Primary {
         if self.departures.is_empty() || !self.may_serve(context.now.time, context.timing) {
             return;
         }
-        let Self { core, phase, stream, departures, .. } = self;
+        let Self { core, phase, stream, departures, wall, .. } = self;
         let store = phase.serving_mut();
-        departures.go_on(context, &mut Site { core, stream, store });
+        departures.go_on(context, &mut Site { core, stream, store, told: wall.told() });
     }
 
     /// A data role of another pool has answered.
     pub(crate) fn hear_receiver(&mut self, context: &mut Context<'_>, number: u64, outcome: &Outcome) {
         self.touch(Touched::ByEvents);
         let may_serve = self.may_serve(context.now.time, context.timing);
-        let Self { core, phase, stream, departures, .. } = self;
+        let Self { core, phase, stream, departures, wall, .. } = self;
         match phase.store_mut().filter(|_| may_serve) {
-            Some(store) => departures.hear(context, &mut Site { core, stream, store }, number, outcome),
+            Some(store) => departures.hear(
+                context,
+                &mut Site { core, stream, store, told: wall.told() },
+                number,
+                outcome,
+            ),
             None => departures.hear_too_late(number),
         }
         self.give_away(context);

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use store::{DataStore, Found, Item, Step};
-use types::op::{Expect, Expiry, Failure, Op, Outcome, Request, Store, StoreMode, Transfer, Via};
+use types::op::{Departure, Expect, Expiry, Failure, Op, Outcome, Request, Store, StoreMode, Transfer, Via};
 use types::{
     Catalog, Deal, KeyHash, MemberId, Namespace, NamespaceId, ScanBound, Seq, Time, UnixSeconds, split_key,
 };
@@ -109,6 +109,8 @@ pub(super) struct Site<'a> {
     pub core: &'a Core,
     pub stream: &'a mut SendStream,
     pub store: &'a mut DataStore,
+    /// By this second it may have been said that something has expired.
+    pub told: UnixSeconds,
 }
 
 impl Departures {
@@ -359,7 +361,8 @@ impl Departures {
         self.numbers += 1;
         let expected =
             Expect { from: core.member(), term: core.term(), number: self.receivers[&receiver].number };
-        let transfer = Transfer { expected, number, stale: item.stale, win_sent: item.win_sent };
+        let departure = Departure { number, wall: site.told };
+        let transfer = Transfer { expected, departure, stale: item.stale, win_sent: item.win_sent };
         let given = Given {
             key: key.clone(),
             hash,

@@ -1,7 +1,7 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
 use store::{Allocation, DataStore, Found, Item, ItemSpec, ItemState, QuotaShortage, Shortage, encoded_len};
-use types::op::{Failure, ItemView, ObjectOp, Op, Outcome, Transfer, Via};
+use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Transfer, Via};
 use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key};
 
 use super::charges::Charged;
@@ -169,6 +169,10 @@ impl Primary {
         if self.departures.heed(context, &self.core, self.stream.last()) {
             self.touch(Touched::ByEvents);
         }
+        if let Some(departure) = pending.request.departure() {
+            // What has expired for the one is not to come back at the other.
+            self.wall.never_below(departure.wall);
+        }
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
         // A flush that is due takes effect with its commit, which tries this again.
@@ -213,8 +217,9 @@ impl Primary {
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
             Found::Miss => {
+                let wall = self.wall.told();
                 return match self.departures.number_of(|| pending.request.namespace()) {
-                    Some(number) => departed(context, &self.stream, pending, number),
+                    Some(number) => departed(context, &self.stream, pending, Departure { number, wall }),
                     None => Attempt::Answer(Outcome::Miss),
                 };
             }
@@ -585,7 +590,7 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         && op.object().is_some_and(|object| object.owner != primary.core.member())
         && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
     {
-        return departed(context, &primary.stream, pending, number);
+        return departed(context, &primary.stream, pending, Departure { number, wall: primary.wall.told() });
     }
     if let Op::Object(op) = &pending.request.op
         && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
@@ -603,7 +608,12 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
     let is_session = matches!(pending.request.op, Op::Session);
     if !is_session && let Some(number) = primary.departures.number_of(|| pending.request.namespace()) {
         if newest.occupied.is_none() {
-            return departed(context, &primary.stream, pending, number);
+            return departed(
+                context,
+                &primary.stream,
+                pending,
+                Departure { number, wall: primary.wall.told() },
+            );
         }
         // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
         let is_object = newest.descriptor(primary.phase.serving()).is_some();
@@ -617,14 +627,19 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
 }
 
 /// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
-fn departed(context: &mut Context<'_>, stream: &SendStream, pending: &Pending, number: u32) -> Attempt {
+fn departed(
+    context: &mut Context<'_>,
+    stream: &SendStream,
+    pending: &Pending,
+    departure: Departure,
+) -> Attempt {
     if context.rules.departed_are_committed(stream.is_about(pending.request.key_bytes())) {
         return Attempt::Wait(Wait::Commit);
     }
     if !context.rules.departed_are_asked_for(true) {
         return Attempt::Answer(Outcome::Miss);
     }
-    context.out.departed.push_back((pending.clone(), number));
+    context.out.departed.push_back((pending.clone(), departure));
     Attempt::Logged
 }
 
@@ -638,7 +653,8 @@ fn attempt_arrival(
 ) -> Attempt {
     let pool = context.catalog.pool_of_group(primary.core.member().group).map(|pool| pool.id);
     let namespace = pending.request.namespace();
-    let known = context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.number);
+    let known =
+        context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.departure.number);
     if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
         return Attempt::failed(Failure::WrongPrimary);
     }

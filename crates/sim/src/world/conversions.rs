@@ -2,7 +2,7 @@
 
 use proto::{Place, Submitted, Token};
 use types::op::{Outcome, Request};
-use types::{AdminCommand, CatalogChange, Name, Namespace};
+use types::{AdminCommand, CatalogChange, Name, Namespace, PolicyChange, Striped};
 
 use super::World;
 use crate::stage::queue::Event;
@@ -44,6 +44,10 @@ fn draw(world: &mut World) -> CatalogChange {
     let asked: Vec<&Namespace> = catalog.namespaces.iter().filter(asked).collect();
     let known = asked[which % asked.len()];
     let name = known.name.clone();
+    if known.policy.objects.striped_above.is_some() {
+        let change = PolicyChange { striped: Some(Striped::Never), ..PolicyChange::default() };
+        return CatalogChange::SetPolicy { name, change };
+    }
     match known.conversion {
         None if known.pool == pool.id => CatalogChange::ConvertNamespace { name, to: Name::default_name() },
         None => CatalogChange::ConvertNamespace { name, to: other() },

@@ -5,8 +5,9 @@ use types::{ClientSession, MAX_ITEM_KEY_BYTES, MAX_PAGE_KEYS, Once, Scan, ScanBo
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
-    Arith, Bump, Claim, Commit, Condition, Delete, Direction, Expect, Expiry, Failure, Flush, FlushAt, Get,
-    ItemView, Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Transfer, Unpin, Via, Want,
+    Arith, Bump, Claim, Commit, Condition, Delete, Departure, Direction, Expect, Expiry, Failure, Flush,
+    FlushAt, Get, ItemView, Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Transfer, Unpin,
+    Via, Want,
 };
 
 wire_newtypes!(UnixSeconds, ClientSession);
@@ -64,8 +65,9 @@ wire_enum!(Op {
     9 => Scan { 0: scan },
     10 => Expect { 0: expect },
 });
-wire_enum!(Via { 0 => Departed { 0: number }, 1 => Transfer { 0: transfer } });
-wire_struct!(Transfer { expected, number, stale, win_sent });
+wire_enum!(Via { 0 => Departed { 0: departure }, 1 => Transfer { 0: transfer } });
+wire_struct!(Transfer { expected, departure, stale, win_sent });
+wire_struct!(Departure { number, wall });
 wire_struct!(Expect { from, term, number });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
@@ -153,7 +155,7 @@ wire_enum!(Failure {
     11 => Replaced {},
     12 => NoSession {},
     13 => Expired {},
-    14 => Departed { 0: number },
+    14 => Departed { 0: departure },
 });
 wire_struct!(ItemView {
     value,

@@ -474,7 +474,8 @@ impl Sample for SocketAddr {
 }
 
 structs! {
-    Transfer { expected, number, stale, win_sent }
+    Transfer { expected, departure, stale, win_sent }
+    Departure { number, wall }
     Expect { from, term, number }
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, native, zone, alive }
