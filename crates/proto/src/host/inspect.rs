@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use store::{Area, ClassUse, CohortUse, Replica};
-use types::{GroupId, MemberId, NamespaceId, RunClass, Seq, Term, Time};
+use types::{Catalog, GroupId, MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 use wire::object::Harm;
 
@@ -106,13 +106,15 @@ impl Host {
     #[must_use]
     pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, NamespaceUse> {
         let mut uses: BTreeMap<NamespaceId, NamespaceUse> = BTreeMap::new();
+        let catalog = self.map().map(|map| &map.catalog);
         let primaries = self.members.primaries().all().values();
         let stores = primaries.filter_map(|primary| Some((primary.core().member().group, primary.store()?)));
         for (group, store) in stores {
             for (cohort, known) in store.replica().cohorts().uses() {
                 let of_namespace = uses.entry(cohort.namespace()).or_default();
                 of_namespace.items.add(known);
-                if store.replica().cohorts().is_present(cohort) && self.leaves(cohort.namespace(), group) {
+                let leaves = catalog.is_some_and(|catalog| leaves(catalog, cohort.namespace(), group));
+                if leaves && store.replica().cohorts().is_present(cohort) {
                     of_namespace.leaving.add(known);
                 }
             }
@@ -121,13 +123,6 @@ impl Host {
             uses.entry(namespace).or_default().chunk_bytes += bytes;
         }
         uses
-    }
-
-    /// Whether `namespace` moves, and `group` is one of its former pool.
-    fn leaves(&self, namespace: NamespaceId, group: GroupId) -> bool {
-        let Some(catalog) = self.map().map(|map| &map.catalog) else { return false };
-        let moves = catalog.namespace(namespace).is_some_and(|known| known.conversion.is_some());
-        moves && catalog.pool_of(namespace).is_some_and(|pool| pool.has(group))
     }
 
     /// What the primaries here hold of each class of slots, ascending. Takes a pass over their run tables.
@@ -179,6 +174,12 @@ impl Host {
     pub fn routed_requests(&self) -> usize {
         self.routes.len()
     }
+}
+
+/// Whether `namespace` moves by `catalog`, and `group` is one of its former pool.
+fn leaves(catalog: &Catalog, namespace: NamespaceId, group: GroupId) -> bool {
+    let moves = catalog.namespace(namespace).is_some_and(|known| known.conversion.is_some());
+    moves && catalog.pool_of(namespace).is_some_and(|pool| pool.has(group))
 }
 
 /// Stripes of values in chunks that the newest scrub has found here to be no code words.

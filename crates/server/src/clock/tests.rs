@@ -167,6 +167,7 @@ impl Pair {
             Action::Reply { outcome, .. } => self.answers.push(outcome),
             Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),
+            Action::Ask { place, .. } => panic!("no namespace moves to another pool, and {place:?} is asked"),
         }
     }
 
