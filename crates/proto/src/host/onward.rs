@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use types::op::{Departure, Failure, Outcome, Via};
 
 use super::Host;
-use super::driver::Action;
+use super::driver::{Action, Place};
 use super::homes::After;
 use crate::Now;
 use crate::outbox::{Ask, ReplyTo};
@@ -67,6 +67,15 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// The group of what a request is about, which has waited here, is another worker's by now.
+    pub(super) fn cross(&mut self, place: Place, pending: Pending) -> Option<Outcome> {
+        if let ReplyTo::Remote { .. } = pending.reply {
+            return Some(Outcome::Failed(Failure::WrongPrimary));
+        }
+        self.ask_onward(Ask { reply: pending.reply, place, request: pending.request });
+        None
     }
 
     fn ask_onward(&mut self, ask: Ask) {

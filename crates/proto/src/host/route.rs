@@ -48,6 +48,7 @@ impl Host {
         let reply = pending.reply;
         let done = match (place.refusal, place.member) {
             (Some(why), _) => Some(Outcome::Failed(why)),
+            (None, Some(member)) if !self.is_of_this_shard(member.group) => self.cross(place, pending),
             (None, Some(member)) => self.route_once(now, member, pending),
             (None, None) => self.routes.wait(&self.around.config().limits, None, pending),
         };

@@ -528,6 +528,9 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
     let known = primary.sessions.look_up(context, primary.phase.serving(), primary.stream.committed(), once);
     let last = primary.stream.last();
     let attempt = match known {
+        Known::Nothing if once.again && may_be_done_elsewhere(primary, context, pending, once) => {
+            return Attempt::failed(Failure::Unknown);
+        }
         Known::Nothing => attempt_undone(primary, context, pending),
         Known::Answer(Outcome::Failed(Failure::NoSession)) if pending.request.via.is_some() => {
             return follow_session(primary, context, once);
@@ -552,6 +555,13 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
         }
         Attempt::Wait(wait) => Attempt::Wait(wait),
     }
+}
+
+/// Whether a write that has come before may have been done by a data role of the pool that its namespace was in then: what came of that is
+/// known there alone.
+fn may_be_done_elsewhere(primary: &Primary, context: &Context<'_>, pending: &Pending, once: &Once) -> bool {
+    let known = context.catalog.namespace(pending.request.namespace());
+    known.is_some_and(|known| known.conversions > 0) && !primary.sessions.has_begun(once.session)
 }
 
 /// The session of a client whose key has come here from another pool: it goes on under its number, for what has never been tried before.

@@ -128,6 +128,11 @@ impl Sessions {
         may.then(|| self.own.insert(id)).map(|_| id)
     }
 
+    /// Whether it has begun with this primary, so that all of its writes came here.
+    pub(super) fn has_begun(&self, session: ClientSession) -> bool {
+        self.own.contains(&session)
+    }
+
     /// A session of another data role is to go on here, with record `seq`.
     pub(super) fn follow(
         &mut self,

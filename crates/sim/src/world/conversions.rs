@@ -2,7 +2,7 @@
 
 use proto::{Place, Submitted, Token};
 use types::op::{Outcome, Request};
-use types::{AdminCommand, CatalogChange, Name, Namespace, PolicyChange, Striped};
+use types::{AdminCommand, CatalogChange, MemberId, Name, Namespace, PolicyChange, Striped};
 
 use super::World;
 use crate::stage::queue::Event;
@@ -64,6 +64,17 @@ pub(crate) fn resume_all(world: &mut World) {
     for name in names {
         world.reign().operate(AdminCommand::Catalog(CatalogChange::PauseConversion { name, paused: false }));
     }
+}
+
+/// The worker of a host's node that has the group of what a request is about: by what the host knows, for its key may have moved.
+pub(super) fn worker_for(world: &World, host: usize, member: Option<MemberId>, request: &Request) -> usize {
+    let hosts = world.cluster.nodes.hosts_on(world.cluster.nodes.node_of(host));
+    if hosts.len() == 1 || member.is_some() || request.key.is_none() {
+        return host;
+    }
+    let located =
+        world.cluster.nodes.host(host).and_then(|machine| machine.locate(request.key_bytes()).member);
+    located.map_or(host, |member| hosts.start + usize::from(member.group.shard(hosts.len() as u16)))
 }
 
 /// A host asks whoever of its node has that group.

@@ -88,6 +88,7 @@ impl World {
     }
 
     pub(super) fn submit(&mut self, host: usize, Submission { token, member, request }: Submission) {
+        let host = conversions::worker_for(self, host, member, &request);
         let mut submitted = None;
         let runs = self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = match (&request.op, member) {
