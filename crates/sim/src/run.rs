@@ -12,7 +12,7 @@ use crate::stage::book::{Book, Suspect};
 use crate::stage::brief::Brief;
 use crate::stage::report::Report;
 use crate::stage::trace::Trace;
-use crate::world::{World, conversions};
+use crate::world::World;
 
 /// Lines of trace in a report.
 const TRACE_LINES: usize = 400;
@@ -110,7 +110,7 @@ fn recover(world: &mut World) -> bool {
 
 /// Every namespace comes to the pool that it moves to, and everything is at rest again.
 fn settle_namespaces(world: &mut World, deadline: u64) -> bool {
-    conversions::resume_all(world);
+    world.reign().resume_conversions();
     let have_settled = |world: &World| {
         let catalog = world.cluster.map().map(|map| &map.catalog);
         let moves =

@@ -10,7 +10,7 @@
 //! | `links` | who is linked, and what of theirs waits (`early`) |
 //! | `members` | `primaries` and parities, each kind in a `roster`, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
-//! | `onward` | requests for data roles of the pool that a namespace moves to |
+//! | `onward` | requests for data roles of the pool that a namespace moves to; `follow` sends them there |
 //!
 //! `timers` says what is done when time has passed, `quotas` what becomes of shares of quotas, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
@@ -18,6 +18,7 @@ mod dispatch;
 mod dormant;
 pub(crate) mod driver;
 mod early;
+mod follow;
 mod homes;
 pub mod inspect;
 mod links;
@@ -57,6 +58,7 @@ use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
+pub use follow::Following;
 
 use dispatch::{check_term, is_of_session};
 use links::Links;
@@ -233,7 +235,7 @@ impl Host {
     /// before it: what namespaces have moved to other pools decides what a primary may answer.
     fn adopt_view(&mut self, now: Now, view: &GroupView) {
         let (rules, host) = (self.around.config().rules, self.around.host());
-        if rules.primaries_know_the_map(self.views.appoints(view, host)) {
+        if rules.conversions().primaries_know_the_map(self.views.appoints(view, host)) {
             return;
         }
         if self.views.adopt(view) {
@@ -497,7 +499,7 @@ fn carry_out_all(host: &mut Host, now: Now) -> bool {
             host.close(peer, why);
         }
         any |= host.streams(now).exchange();
-        any |= host.exchange_onward(now);
+        any |= host.following(now).exchange();
         // One at a time, so that what it brings about goes out before the next one is handled.
         let Some(message) = host.around.out().loopback.pop_front() else { break };
         any = true;

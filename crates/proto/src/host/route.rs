@@ -4,13 +4,12 @@
 //! which is then lost is sent again only if doing it twice is harmless, or if it has a name under which it is done once; else its
 //! outcome is unknown, and that is said.
 
-use types::op::{Failure, Op, Outcome, Request};
+use types::op::{Failure, Outcome, Request};
 use types::{GroupView, HostId, MemberId, RoleStatus};
 use wire::message::{Answer, Forward};
 
 use super::Host;
 use super::driver::{Place, Submitted, Token};
-use super::homes::After;
 use super::routes::Forwarded;
 use crate::Now;
 use crate::outbox::ReplyTo;
@@ -43,37 +42,19 @@ impl Host {
     /// Routes a request that has waited, for what `member` has if it is known: what was lost or removed meanwhile is refused. An
     /// answer known at once goes to the outbox.
     pub(super) fn route_anew(&mut self, now: Now, member: Option<MemberId>, mut pending: Pending) {
-        let place = self.place_of(member, &pending.request);
+        let place = self.views.place_of(member, &pending.request);
         pending.hash = place.hash;
         let reply = pending.reply;
         let done = match (place.refusal, place.member) {
             (Some(why), _) => Some(Outcome::Failed(why)),
-            (None, Some(member)) if !self.is_of_this_shard(member.group) => self.cross(place, pending),
+            (None, Some(member)) if !self.is_of_this_shard(member.group) => {
+                self.following(now).cross(place, pending)
+            }
             (None, Some(member)) => self.route_once(now, member, pending),
             (None, None) => self.routes.wait(&self.around.config().limits, None, pending),
         };
         if let Some(outcome) = done {
             self.around.out().reply(reply, outcome);
-        }
-    }
-
-    /// Where a request goes: by its key, or to all of `member` if it has none.
-    fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
-        match (&request.op, member) {
-            (Op::Scan(scan), _) => self.views.locate_scan(scan),
-            (_, Some(member)) if request.key.is_none() => Place::of(member),
-            _ => match request.departure() {
-                None => self.views.locate(request.key_bytes()),
-                Some(departure) => self.place_after(request, departure.number),
-            },
-        }
-    }
-
-    /// Where a request goes whose key has left its role by conversion `number`.
-    fn place_after(&self, request: &Request, number: u32) -> Place {
-        match self.views.locate_after(request.key_bytes(), number) {
-            After::Next(place) | After::Home(place) => place,
-            After::NewerMap => Place { member: None, ..self.views.locate(request.key_bytes()) },
         }
     }
 
@@ -116,7 +97,7 @@ impl Host {
     /// A request of another host's client.
     pub(super) fn handle_forward(&mut self, now: Now, from: HostId, forward: Forward) {
         let member = MemberId { group: forward.group, role: forward.role };
-        let place = self.place_of(Some(member), &forward.request);
+        let place = self.views.place_of(Some(member), &forward.request);
         let reply = ReplyTo::Remote { host: from, id: forward.id };
         if let Some(why) = place.refusal {
             return self.around.out().reply(reply, Outcome::Failed(why));
@@ -142,7 +123,7 @@ impl Host {
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
         if let Outcome::Failed(Failure::Departed(departure)) = answer.outcome {
-            self.follow(now, pending, departure);
+            self.following(now).follow(pending, departure);
         } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);

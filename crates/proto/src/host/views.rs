@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use types::op::Failure;
+use types::op::{Failure, Op, Request};
 use types::{
     Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, HostId, ImpossibleMap, KeyHash, MapChanges,
     MemberId, Scan, SlotRange, Time, split_key,
@@ -53,6 +53,19 @@ impl Views {
         // One with a number that is still to be given is of a newer map, which is on its way.
         let refusal = map.catalog.is_gone(id).then_some(Failure::NoNamespace);
         Place { hash, member: None, refusal }
+    }
+
+    /// Where a request goes: by its key, or to all of `member` if it has none.
+    pub(super) fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
+        match (&request.op, member, request.departure()) {
+            (Op::Scan(scan), ..) => self.locate_scan(scan),
+            (_, Some(member), _) if request.key.is_none() => Place::of(member),
+            (.., None) => self.locate(request.key_bytes()),
+            (.., Some(departure)) => match self.locate_after(request.key_bytes(), departure.number) {
+                After::Next(place) | After::Home(place) => place,
+                After::NewerMap => Place { member: None, ..self.locate(request.key_bytes()) },
+            },
+        }
     }
 
     /// Where a key is that has left its role by conversion `number` of its namespace.
@@ -110,8 +123,9 @@ impl Views {
         host: HostId,
     ) -> Result<Adopted, ImpossibleMap> {
         let lacks_base = self.map.as_ref().is_some_and(|map| map.version < changes.since);
-        let is_early =
-            |view: &&GroupView| rules.primaries_know_the_map(lacks_base && self.appoints(view, host));
+        let is_early = |view: &&GroupView| {
+            rules.conversions().primaries_know_the_map(lacks_base && self.appoints(view, host))
+        };
         let early: Vec<GroupId> = changes.views.iter().filter(is_early).map(|view| view.group).collect();
         if !early.is_empty() {
             let mut changes = changes.clone();

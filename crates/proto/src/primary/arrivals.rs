@@ -31,7 +31,7 @@ impl Arrivals {
     /// Whether an item that comes like this is one of those.
     pub(super) fn are_expected(&self, rules: Rules, transfer: &Transfer) -> bool {
         let expected = &transfer.expected;
-        rules.items_are_expected(self.expected.get(&expected.from) == Some(expected))
+        rules.conversions().items_are_expected(self.expected.get(&expected.from) == Some(expected))
     }
 
     pub(super) fn memory_bytes(&self) -> usize {

@@ -11,7 +11,7 @@ use super::scan::{Look, Paged};
 use super::sessions::{Followed, Known};
 use super::stream::{Draft, Header, Newest, PlacedItem, Purpose, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
-use super::{Phase, Primary, Touched};
+use super::{Phase, Primary, Touched, departures};
 use crate::outbox::Context;
 use crate::rules::ScanRules;
 use crate::{Now, Timing};
@@ -32,8 +32,11 @@ fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool, u
 /// quarter of all numbers than those of the pool before, so that no item gets a version again that it had there.
 fn version_in(context: &Context<'_>, next: u64, conversions: u32) -> u64 {
     const SHIFT: u32 = u64::BITS - 2;
-    let quarter =
-        if context.rules.versions_tell_conversions_apart() { u64::from(conversions % 4) } else { 0 };
+    let quarter = if context.rules.conversions().versions_tell_conversions_apart() {
+        u64::from(conversions % 4)
+    } else {
+        0
+    };
     next ^ quarter << SHIFT
 }
 
@@ -191,7 +194,7 @@ impl Primary {
         }
         if let Op::Flush(flush) = pending.request.op {
             let is_quiet = self.departures.is_quiet(context, &self.core, flush.namespace);
-            if !context.rules.flushes_wait_for_transfers(is_quiet) {
+            if !context.rules.conversions().flushes_wait_for_transfers(is_quiet) {
                 return Attempt::Wait(Wait::Commit);
             }
             self.departures.end_flush(flush.namespace);
@@ -627,9 +630,9 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         }
         // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
         let is_object = newest.descriptor(primary.phase.serving()).is_some();
-        if context.rules.leaving_keys_stay(!is_object) {
+        if context.rules.conversions().leaving_keys_stay(!is_object) {
             primary.departures.want(pending.key());
-            primary.give_away(context);
+            departures::give_away(primary, context);
             return Attempt::Wait(Wait::Commit);
         }
     }
@@ -643,10 +646,10 @@ fn departed(
     pending: &Pending,
     departure: Departure,
 ) -> Attempt {
-    if context.rules.departed_are_committed(stream.is_about(pending.request.key_bytes())) {
+    if context.rules.conversions().departed_are_committed(stream.is_about(pending.request.key_bytes())) {
         return Attempt::Wait(Wait::Commit);
     }
-    if !context.rules.departed_are_asked_for(true) {
+    if !context.rules.conversions().departed_are_asked_for(true) {
         return Attempt::Answer(Outcome::Miss);
     }
     context.out.departed.push_back((pending.clone(), departure));
@@ -673,7 +676,8 @@ fn attempt_arrival(
     }
     let Op::Store(store) = &pending.request.op else { return Attempt::failed(Failure::NotOpen) };
     let next_version = primary.stream.next_version(&primary.core);
-    let version = store.version.filter(|_| context.rules.items_keep_versions()).unwrap_or(next_version);
+    let version =
+        store.version.filter(|_| context.rules.conversions().items_keep_versions()).unwrap_or(next_version);
     let generation = primary.phase.serving().present_cohort(namespace).generation();
     let state = ItemState { stale: transfer.stale, win_sent: transfer.win_sent, generation, object: false };
     let key = pending.request.key_bytes();

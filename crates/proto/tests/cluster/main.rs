@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, GraphSettings, Host, HostConfig, Impossible,
-    Limits, Now, RecordKeeping, Rules, Submitted, Timing, Token,
+    Limits, Now, Place, RecordKeeping, Rules, Submitted, Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
@@ -31,6 +31,9 @@ use types::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
 use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
+
+/// Tokens of what hosts ask have this in them, and no others.
+const ONWARD: u64 = 1 << 63;
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -249,7 +252,7 @@ impl Cluster {
                 Action::Reply { token: Token([asked, number]), outcome } if asked & ONWARD != 0 => {
                     let now = self.clocks(node);
                     if let Some(host) = self.hosts.get_mut(&node) {
-                        host.hear_onward(now, number, outcome);
+                        host.following(now).hear(number, outcome);
                     }
                 }
                 Action::Reply { token, outcome } => {
@@ -271,7 +274,7 @@ impl Cluster {
         let (now, token) = (self.clocks(node), Token([ONWARD | u64::from(node.0), number]));
         let Some(host) = self.hosts.get_mut(&node) else { return };
         if let Submitted::Done(outcome) = host.submit(now, token, place, request) {
-            host.hear_onward(now, number, outcome);
+            host.following(now).hear(number, outcome);
         }
     }
 

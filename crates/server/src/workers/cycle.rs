@@ -78,7 +78,7 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
                 let asker = Asker::from(token);
                 match asker.awaits {
                     Awaits::HostAnswer if asker.shard == worker.shard => {
-                        host.hear_onward(now, asker.slot, outcome);
+                        host.following(now).hear(asker.slot, outcome);
                     }
                     Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
                     Awaits::News => worker.end_stream(token, News::Ended(outcome)),

@@ -173,7 +173,7 @@ impl Worker {
         }
         if asker.awaits == Awaits::HostAnswer {
             self.pump.request();
-            return self.host.borrow_mut().hear_onward(now, asker.slot, outcome);
+            return self.host.borrow_mut().following(now).hear(asker.slot, outcome);
         }
         self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
     }

@@ -5,7 +5,7 @@ use types::HostId;
 use types::op::Op;
 use wire::message::{FromCoordinator, PeerMessage};
 
-use super::{World, conversions};
+use super::{World, onward};
 use crate::cluster::nodes::Ticked;
 use crate::cluster::process::{Input, Submission};
 use crate::nemesis::Target;
@@ -88,7 +88,7 @@ impl World {
     }
 
     pub(super) fn submit(&mut self, host: usize, Submission { token, member, request }: Submission) {
-        let host = conversions::worker_for(self, host, member, &request);
+        let host = onward::worker_for(self, host, member, &request);
         let mut submitted = None;
         let runs = self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = match (&request.op, member) {
@@ -205,11 +205,14 @@ impl World {
                     self.stage.book.fail("impossible", None, what);
                 }
                 Action::Ask { number, place, request } => {
-                    conversions::ask(self, host, number, place, request);
+                    onward::ask(self, host, number, place, request);
                 }
                 Action::Room { token } => self.stir(token),
                 Action::Part { token, bytes } => self.part(token, &bytes),
                 Action::Whole { token } => self.whole(host, token),
+                Action::Reply { token, outcome } if onward::is_of_host(token) => {
+                    onward::hear(self, token, &outcome);
+                }
                 Action::Reply { token, outcome } => self.answer(host, token, outcome),
             }
         }

@@ -15,11 +15,12 @@
 //! - [`Checks`]: when the inside of members is looked at.
 
 mod chunks;
-pub(crate) mod conversions;
+mod conversions;
 mod faults;
 mod hosts;
 mod landings;
 pub(crate) mod natives;
+mod onward;
 mod probes;
 mod processes;
 pub(crate) mod reign;
@@ -201,7 +202,7 @@ impl World {
             Event::Scrub => self.reign().scrub(),
             Event::Probe => probes::next(self),
             Event::Catalog => self.reign().change_catalog(),
-            Event::Convert => conversions::next(self),
+            Event::Convert => self.reign().convert(),
         }
     }
 }

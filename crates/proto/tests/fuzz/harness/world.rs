@@ -170,7 +170,7 @@ impl World {
                 Action::Ask { number, .. } => {
                     let (now, outcome) = (self.now, Outcome::Failed(Failure::Unavailable));
                     if let Some(host) = self.hosts.get_mut(&node) {
-                        host.hear_onward(now, number, outcome);
+                        host.following(now).hear(number, outcome);
                     }
                 }
                 Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}

@@ -1,0 +1,92 @@
+//! Requests follow their keys to other pools and other workers (docs/pools.md, "To another pool").
+
+use types::op::{Departure, Failure, Outcome, Via};
+
+use super::Host;
+use super::driver::Place;
+use super::homes::After;
+use crate::Now;
+use crate::outbox::{Ask, Context, ReplyTo};
+use crate::primary::{self, Pending, Primary};
+
+/// What a host does about such requests, at one moment.
+pub struct Following<'a> {
+    host: &'a mut Host,
+    now: Now,
+}
+
+impl Host {
+    /// For requests that go to other workers.
+    pub fn following(&mut self, now: Now) -> Following<'_> {
+        Following { host: self, now }
+    }
+}
+
+impl Following<'_> {
+    /// What came of a request that the driver took on ([`crate::Action::Ask`]).
+    pub fn hear(&mut self, number: u64, outcome: Outcome) {
+        if let Some(reply) = self.host.onward.answered(number) {
+            self.host.around.out().reply(reply, outcome);
+            self.host.carry_out(self.now);
+        }
+    }
+
+    /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
+    pub(super) fn follow(&mut self, mut pending: Pending, departure: Departure) {
+        let reply = pending.reply;
+        if let ReplyTo::Remote { .. } = reply {
+            // One hop only: the sender has the map, too.
+            let departed = Outcome::Failed(Failure::Departed(departure));
+            return self.host.around.out().reply(reply, departed);
+        }
+        pending.request.via = Some(Box::new(Via::Departed(departure)));
+        match self.host.views.locate_after(pending.request.key_bytes(), departure.number) {
+            After::Next(place) => self.ask(Ask { reply, place, request: pending.request }),
+            After::Home(_) => {
+                pending.request.via = None;
+                self.host.route_anew(self.now, None, pending);
+            }
+            After::NewerMap => {
+                if let Some(busy) = self.host.routes.wait(&self.host.around.config().limits, None, pending) {
+                    self.host.around.out().reply(reply, busy);
+                }
+            }
+        }
+    }
+
+    /// The group of what a request is about, which has waited here, is another worker's by now.
+    pub(super) fn cross(&mut self, place: Place, pending: Pending) -> Option<Outcome> {
+        if let ReplyTo::Remote { .. } = pending.reply {
+            return Some(Outcome::Failed(Failure::WrongPrimary));
+        }
+        self.ask(Ask { reply: pending.reply, place, request: pending.request });
+        None
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        if let Err((reply, busy)) = self.host.onward.ask(&self.host.around.config().limits, ask) {
+            self.host.around.out().reply(reply, busy);
+        }
+    }
+
+    /// What primaries of this host want of other pools, and what they hear; whether there was anything.
+    pub(super) fn exchange(&mut self) -> bool {
+        let mut any = false;
+        while let Some((pending, departure)) = self.host.around.out().departed.pop_front() {
+            any = true;
+            self.follow(pending, departure);
+        }
+        while let Some(ask) = self.host.around.out().asks.pop_front() {
+            any = true;
+            self.ask(ask);
+        }
+        while let Some((member, number, outcome)) = self.host.around.out().to_givers.pop_front() {
+            any = true;
+            let hear = |giver: &mut Primary, context: &mut Context<'_>| {
+                primary::hear_receiver(giver, context, number, &outcome);
+            };
+            self.host.members.primaries_mut().with(&mut self.host.around, self.now, member, hear);
+        }
+        any
+    }
+}
