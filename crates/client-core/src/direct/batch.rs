@@ -10,7 +10,7 @@ use bytes::Bytes;
 use codec::Code;
 use types::{CellAt, GroupId, Hedging, Stripe, Time};
 
-use super::Means;
+use super::means::{LostBy, Means};
 use super::stripe::mend;
 
 /// Whoever is not heard for so many times what is slow is taken for silent.
@@ -70,7 +70,7 @@ impl Batch {
         let mut sources = vec![Source::Idle; code.n()];
         sources[roles.clone()].fill(Source::Wanted);
         let cells = vec![vec![None; code.n()]; count as usize];
-        let by_graph = means.lost_by == super::LostBy::Graph && count == 1;
+        let by_graph = means.lost_by == LostBy::Graph && count == 1;
         let (made, asked_at) = (BTreeMap::new(), means.now);
         let (given, turns, is_noted) = (0, 0, false);
         Self {

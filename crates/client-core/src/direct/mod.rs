@@ -12,11 +12,13 @@
 //! | `write` | one value that is written: its rows and stripes, as its bytes come, and who has acknowledged them |
 //! | `stripe` | cells and their parities |
 //! | `part` | one request to one holder |
+//! | `means` | how a transfer is to be carried out |
 //! | `policy` | which requests begin so |
 //! | `choice`, `pace` | how long that takes, and what a node would take |
 
 mod batch;
 mod choice;
+mod means;
 mod pace;
 mod part;
 mod policy;
@@ -39,10 +41,11 @@ use crate::connection::Connection;
 use crate::event::{ConnId, Landing, RequestId};
 use crate::operation::{Body, Op};
 use crate::request::{Place, Upload, Way};
-use crate::rules::Rules;
 
 pub use choice::Estimate;
 pub(crate) use choice::{By, Trip};
+pub use means::LostBy;
+pub(crate) use means::Means;
 pub use policy::Coding;
 
 use pace::{PICOS, Pace};
@@ -99,16 +102,6 @@ pub struct Estimates {
     pub reads: Vec<Estimate>,
 }
 
-/// How what lies in a lost chunk gets to a client that reads it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LostBy {
-    /// As many others come as make it, and it is made here: a star, whose middle is this client.
-    #[default]
-    Star,
-    /// Holders make it by a coding graph, where that would take more than one other: what is wanted of it comes, and nothing else.
-    Graph,
-}
-
 /// What has to be done for a transfer.
 #[derive(Debug)]
 pub(crate) enum Command {
@@ -146,20 +139,6 @@ impl Command {
             Self::Send(..) | Self::Drop(_) => None,
         }
     }
-}
-
-/// How a transfer is to be carried out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Means {
-    pub now: Time,
-    /// Until when it may take.
-    pub deadline: Time,
-    /// Most bytes that are under way.
-    pub window: u64,
-    /// After how long a holder is slow at the latest, in microseconds.
-    pub hedge_us: u64,
-    pub lost_by: LostBy,
-    pub rules: Rules,
 }
 
 /// All transfers of a client. See the module.

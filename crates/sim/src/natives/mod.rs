@@ -199,7 +199,7 @@ fn namespace_of(stage: &Stage, map: &ClusterMap, process: usize) -> NamespaceId 
 fn config_of(stage: &mut Stage, natives: NativeClients, map: &ClusterMap, namespace: NamespaceId) -> Config {
     let (nodes, all_come_back) = (stage.options.nodes, stage.options.faults.restart_percent == 100);
     // By the seed alone, so that all else is drawn as it was.
-    let lost_by = if stage.options.seed / 2 % 3 == 0 { LostBy::Star } else { LostBy::Graph };
+    let lost_by = if (stage.options.seed / 2).is_multiple_of(3) { LostBy::Star } else { LostBy::Graph };
     let rng = &mut stage.rng.natives;
     // Where some never come back, those that it knows could be among them.
     let seeds = if all_come_back {

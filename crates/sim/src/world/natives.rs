@@ -470,7 +470,10 @@ impl Natively<'_> {
         let submission = Submission { token, member: None, request };
         match read {
             Some(_) if goes_to_chunks => self.world.submit(host, submission),
-            Some(get) => self.world.submit_read(host, submission, get),
+            Some(get) => {
+                self.world.streams.expect(token, get);
+                self.world.submit_or_stream(host, submission);
+            }
             None => self.world.submit_or_stream(host, submission),
         }
     }

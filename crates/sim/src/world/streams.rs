@@ -24,6 +24,13 @@ pub(crate) struct Streams {
     asks: BTreeMap<Token, GetAsk>,
 }
 
+impl Streams {
+    /// A native client reads like this.
+    pub(super) fn expect(&mut self, token: Token, ask: GetAsk) {
+        self.asks.insert(token, ask);
+    }
+}
+
 struct Stream {
     host: usize,
     /// The life of its node.
@@ -60,12 +67,6 @@ fn range_end(Token([call, _]): Token, start: u64, len: u64) -> u64 {
 }
 
 impl World {
-    /// The same for a native client that reads like this.
-    pub(super) fn submit_read(&mut self, host: usize, submission: Submission, ask: GetAsk) {
-        self.streams.asks.insert(submission.token, ask);
-        self.submit_or_stream(host, submission);
-    }
-
     /// A call's request comes to its host.
     pub(super) fn submit_or_stream(&mut self, host: usize, submission: Submission) {
         let above = self.stage.options.objects.map(|objects| objects.above);

@@ -42,8 +42,8 @@ fn options(seed: u64, bug: Bug) -> Options {
         }
         // Writes that come twice, of sessions that are over by then.
         Bug::AgainNotSaid => {
-            (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (20, lease_us / 4, 100);
-            options.timing.session_lease_us = lease_us;
+            (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (60, lease_us / 4, 100);
+            (natives.timeout_us, options.timing.session_lease_us) = (10 * lease_us, lease_us);
         }
         // Long values that are replaced while they are read, or read in several goes.
         Bug::TornRead | Bug::CellsOfOtherRows => {
