@@ -286,7 +286,7 @@ const QUICK_SEEDS: u64 = 150;
 const SIMULATOR: &[&str] = &["--workspace", "--features", TESTED, "--test", "seeds"];
 
 /// What the simulator looks at in one run of the tests, and for how many seeds.
-const SIM_SEEDS: [(&str, u64); 12] = [
+const SIM_SEEDS: [(&str, u64); 13] = [
     ("anything", 250),
     ("moves", 80),
     ("returns", 60),
@@ -299,6 +299,7 @@ const SIM_SEEDS: [(&str, u64); 12] = [
     ("sessions", 60),
     ("native", 40),
     ("scans", 20),
+    ("conversions", 40),
 ];
 
 /// A number that changes with every commit and is the same for everyone who has it.
@@ -337,6 +338,7 @@ const COMMANDS: &[&str] = &[
     "bad_values",
     "capped",
     "command_line",
+    "conversions",
     "operations",
     "advertised",
     "health",

@@ -46,6 +46,12 @@ impl Walk {
     /// A page of `role` has come, where there are so many data roles in all; it goes on from `next`, if it does.
     pub fn come(&mut self, role: u32, next: Option<ScanBound>, roles: u32) {
         self.asked = self.asked.saturating_sub(1);
+        if self.roles.is_some_and(|known| known != roles) {
+            // The namespace has moved to another pool, where other keys lie together: all is asked for again.
+            (self.roles, self.waiting) = (Some(roles), VecDeque::new());
+            self.waiting.extend((0..roles).map(|role| Step { role, from: ScanBound::BEGIN }));
+            return;
+        }
         if self.roles.replace(roles).is_none() {
             let others = (0..roles).filter(|other| *other != role);
             self.waiting.extend(others.map(|role| Step { role, from: ScanBound::BEGIN }));
@@ -66,6 +72,24 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_begins_anew_when_there_are_other_roles() {
+        let mut walk = Walk::new(1);
+        assert_eq!(walk.ask().map(|step| step.role), Some(0));
+        walk.come(0, None, 3);
+        assert_eq!(walk.ask().map(|step| step.role), Some(1));
+        walk.come(1, ScanBound::new(7), 2);
+        let rest: Vec<Step> = std::iter::from_fn(|| {
+            let step = walk.ask()?;
+            walk.come(step.role, None, 2);
+            Some(step)
+        })
+        .collect();
+        let from = ScanBound::BEGIN;
+        assert_eq!(rest, [Step { role: 0, from }, Step { role: 1, from }]);
+        assert!(walk.is_over());
+    }
 
     #[test]
     fn each_role_is_walked_to_its_end_and_few_at_once() {

@@ -33,7 +33,7 @@ fn code_of_failure(failure: Failure) -> Code {
         Failure::OutOfMemory => Code::OutOfMemory,
         Failure::Busy | Failure::Replaced => Code::Busy,
         Failure::NotOpen => Code::NotOpen,
-        Failure::Unavailable | Failure::WrongPrimary => Code::Unavailable,
+        Failure::Unavailable | Failure::WrongPrimary | Failure::Departed(_) => Code::Unavailable,
         Failure::NoSession => Code::NoSession,
         Failure::Expired => Code::Expired,
         Failure::Lost => Code::Lost,

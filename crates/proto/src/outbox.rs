@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use cluster::Protection;
 use store::{Budget, Quotas, StoreConfig};
-use types::op::Outcome;
-use types::{Catalog, GroupId, HostId, NodeId, Pool, RoleIndex, ViewVersion};
+use types::op::{Departure, Outcome, Request};
+use types::{Catalog, GroupId, HostId, MemberId, NodeId, Pool, RoleIndex, ViewVersion};
 use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 
-use crate::host::driver::Token;
+use crate::host::driver::{Place, Token};
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
 use crate::objects::names::{Errand, StreamId};
@@ -31,8 +31,20 @@ pub(crate) enum ReplyTo {
     },
     /// Somebody of this host who writes or reads chunks.
     Stream(StreamId),
+    /// A primary of this host that gives items away, under its number for it.
+    Giver(MemberId, u64),
     /// Nobody: the protocol's own work.
     Nobody,
+}
+
+/// A request for a data role of another pool, whose groups may be another worker's.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// Who hears of it.
+    pub reply: ReplyTo,
+    /// Where it goes.
+    pub place: Place,
+    pub request: Box<Request>,
 }
 
 /// What one host's members want done. Each kind waits here until the driver takes it, in order, and nowhere else.
@@ -51,6 +63,12 @@ pub(crate) struct Outbox {
     pub errands: Queue<Errand>,
     /// Appends and prepends whose results lie in chunks.
     pub extensions: Queue<Pending>,
+    /// Requests whose keys have left, with their namespaces, for another pool, and what was said of that.
+    pub departed: Queue<(Pending, Departure)>,
+    /// What data roles of other pools are to be asked.
+    pub asks: Queue<Ask>,
+    /// For primaries that give items away.
+    pub to_givers: Queue<(MemberId, u64, Outcome)>,
     /// Groups of which somebody has named a newer view.
     pub views_wanted: Vec<GroupId>,
     /// Peers that have sent what cannot be.
@@ -70,6 +88,9 @@ impl Outbox {
             to_streams: Queue::default(),
             errands: Queue::default(),
             extensions: Queue::default(),
+            departed: Queue::default(),
+            asks: Queue::default(),
+            to_givers: Queue::default(),
             views_wanted: Vec::new(),
             accusations: Vec::new(),
             latencies: HostLatencies::default(),
@@ -90,6 +111,7 @@ impl Outbox {
         match to {
             ReplyTo::Nobody => {}
             ReplyTo::Stream(stream) => self.to_streams.push_back((stream, outcome)),
+            ReplyTo::Giver(member, number) => self.to_givers.push_back((member, number, outcome)),
             ReplyTo::Local(_) | ReplyTo::Remote { .. } => self.replies.push_back((to, outcome)),
         }
     }
@@ -98,7 +120,9 @@ impl Outbox {
     #[inline]
     pub(crate) fn concerns_host(&self) -> bool {
         let of_chunks = self.to_streams.len() | self.errands.len() | self.extensions.len();
-        (self.accusations.len() | self.loopback.len() | self.views_wanted.len() | of_chunks) != 0
+        let of_conversions = self.departed.len() | self.asks.len() | self.to_givers.len();
+        (of_conversions | self.accusations.len() | self.loopback.len() | self.views_wanted.len() | of_chunks)
+            != 0
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -109,6 +133,9 @@ impl Outbox {
             + self.to_streams.capacity() * size_of::<(StreamId, Outcome)>()
             + self.errands.capacity() * size_of::<Errand>()
             + self.extensions.capacity() * size_of::<Pending>()
+            + self.departed.capacity() * size_of::<(Pending, Departure)>()
+            + self.asks.capacity() * size_of::<Ask>()
+            + self.to_givers.capacity() * size_of::<(MemberId, u64, Outcome)>()
     }
 }
 

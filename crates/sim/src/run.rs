@@ -12,7 +12,7 @@ use crate::stage::book::{Book, Suspect};
 use crate::stage::brief::Brief;
 use crate::stage::report::Report;
 use crate::stage::trace::Trace;
-use crate::world::World;
+use crate::world::{World, conversions};
 
 /// Lines of trace in a report.
 const TRACE_LINES: usize = 400;
@@ -98,11 +98,30 @@ fn recover(world: &mut World) -> bool {
         }
     }
     let recovered = !world.stage.book.has_failed() && has_recovered(world);
+    if recovered && world.stage.options.convert_every_us > 0 {
+        return settle_namespaces(world, deadline + patience_us(&timing));
+    }
     if !recovered {
         let (suspect, what) = (world.at_rest().missing_suspect(), world.at_rest().what_is_missing());
         must_end(world, suspect, what);
     }
     recovered
+}
+
+/// Every namespace comes to the pool that it moves to, and everything is at rest again.
+fn settle_namespaces(world: &mut World, deadline: u64) -> bool {
+    conversions::resume_all(world);
+    let have_settled = |world: &World| {
+        let catalog = world.cluster.map().map(|map| &map.catalog);
+        let moves =
+            catalog.and_then(|catalog| catalog.namespaces.iter().find(|known| known.conversion.is_some()));
+        moves.is_none() && world.at_rest().is_whole()
+    };
+    let settled = wait(world, deadline, have_settled);
+    if !settled {
+        must_end(world, None, "a namespace does not come to the pool that it moves to".to_owned());
+    }
+    settled
 }
 
 /// For how long a cluster may need to become whole, if nothing goes wrong any more.

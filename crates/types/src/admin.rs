@@ -140,6 +140,20 @@ pub enum CatalogChange {
         /// Which.
         name: Name,
     },
+    /// The items of a namespace move to another pool.
+    ConvertNamespace {
+        /// Which.
+        name: Name,
+        /// Where to.
+        to: Name,
+    },
+    /// A conversion stands still, or goes on.
+    PauseConversion {
+        /// Of which namespace.
+        name: Name,
+        /// Whether it stands still.
+        paused: bool,
+    },
 }
 
 /// What to do about a loss of data.

@@ -105,8 +105,9 @@ impl Pool {
         (range.first <= last).then(|| SlotRange { first: of(range.first).first, last: of(last).last })
     }
 
-    /// The number of data role `member` in the order of their slots.
-    fn index_of(&self, member: MemberId) -> u64 {
+    /// The number of data role `member`, which is one of this pool, in the order of their slots.
+    #[must_use]
+    pub fn index_of(&self, member: MemberId) -> u64 {
         u64::from(member.role.0) * u64::from(self.groups) + u64::from(member.group.0 - self.first_group.0)
     }
 
@@ -217,6 +218,31 @@ pub struct Namespace {
     /// error until an operator accepts it for this one, too.
     #[serde(default)]
     pub lost: Vec<SlotRange>,
+    /// The pool that its items are moved to, if they are.
+    #[serde(default)]
+    pub conversion: Option<Conversion>,
+    /// How many conversions have begun, this one included.
+    #[serde(default)]
+    pub conversions: u32,
+}
+
+impl Namespace {
+    /// Whether it is on its way to `pool`.
+    #[must_use]
+    pub fn comes_to(&self, pool: PoolId) -> bool {
+        self.conversion.is_some_and(|conversion| conversion.to == pool)
+    }
+}
+
+/// All items of a namespace move to another pool, which is its own once nothing is left (docs/pools.md, "To another pool").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conversion {
+    /// That pool.
+    pub to: PoolId,
+    /// Nothing is moved now: what is asked for is found where it is.
+    #[serde(default)]
+    pub paused: bool,
 }
 
 /// The pools and namespaces of a cluster, and the numbers that come next.
@@ -299,12 +325,28 @@ pub enum BadCatalog {
         /// Pool or namespace.
         kind: &'static str,
     },
+    /// A namespace that is to move to another pool, and does not stand still.
+    #[error("namespace '{namespace}' cannot move to pool '{pool}': {why}")]
+    Conversion {
+        /// Which.
+        namespace: Name,
+        /// Where to.
+        pool: Name,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A conversion that is not there.
+    #[error("namespace '{0}' does not move to another pool")]
+    Settled(Name),
     /// It is in use.
-    #[error("pool '{pool}' has namespaces: {}; remove them first", .namespaces.join(", "))]
+    #[error(
+        "pool '{pool}' has namespaces: {}; remove them, or move them to another pool (`gestalt namespace convert`), first",
+        .namespaces.join(", ")
+    )]
     InUse {
         /// The pool.
         pool: Name,
-        /// Who is in it.
+        /// Who is in it, or on the way to it or from it, which is said.
         namespaces: Vec<String>,
     },
 }
@@ -327,7 +369,8 @@ impl Catalog {
         let (id, name, first_group) = (PoolId::DEFAULT, Name::default_name(), GroupId(0));
         let pool = Pool { id, name: name.clone(), profile, first_group, groups, slot_bits };
         let (id, policy) = (NamespaceId::DEFAULT, Policy::default());
-        let namespace = Namespace { id, name, pool: pool.id, policy, lost: vec![] };
+        let namespace =
+            Namespace { id, name, pool: pool.id, policy, lost: vec![], conversion: None, conversions: 0 };
         Self {
             next_pool: PoolId(1),
             next_namespace: NamespaceId(1),
@@ -359,6 +402,11 @@ impl Catalog {
     fn check_namespace(&self, namespace: &Namespace) -> Result<(), BadCatalog> {
         let homeless = || BadCatalog::Homeless(namespace.name.clone());
         let pool = self.pool(namespace.pool).ok_or_else(homeless)?;
+        if let Some(Conversion { to, .. }) = namespace.conversion
+            && (to == namespace.pool || self.pool(to).is_none())
+        {
+            return Err(homeless());
+        }
         let bad_objects = |why| BadCatalog::Objects { namespace: namespace.name.clone(), why };
         namespace.policy.objects.check().map_err(bad_objects)?;
         // Whoever looks a slot up among them counts on all of this.
@@ -421,7 +469,8 @@ impl Catalog {
         found.ok_or_else(|| BadCatalog::Unknown { kind: POOL, name: name.clone() })
     }
 
-    /// The pool that is meant by its name, by a namespace's, or by neither: the default one.
+    /// The pool that is meant by its name, by a namespace's, or by neither: the default one. Of a namespace on its way to another pool
+    /// either may be named.
     ///
     /// # Errors
     /// If there is none of such a name, or the namespace is in another pool.
@@ -430,12 +479,15 @@ impl Catalog {
         let Some(namespace) = namespace else {
             return named.map_or_else(|| self.pool_named(&Name::default_name()), Ok);
         };
-        let id = self.namespace_named(namespace)?.pool;
-        let home = self.pool(id).ok_or_else(|| BadCatalog::Homeless(namespace.clone()))?;
-        if named.is_some_and(|named| named.id != home.id) {
-            return Err(BadCatalog::Elsewhere { namespace: namespace.clone(), pool: home.name.clone() });
+        let known = self.namespace_named(namespace)?;
+        let home = self.pool(known.pool).ok_or_else(|| BadCatalog::Homeless(namespace.clone()))?;
+        match named {
+            Some(named) if known.comes_to(named.id) => Ok(named),
+            Some(named) if named.id != home.id => {
+                Err(BadCatalog::Elsewhere { namespace: namespace.clone(), pool: home.name.clone() })
+            }
+            Some(_) | None => Ok(home),
         }
-        Ok(home)
     }
 
     /// The namespace with this number.
@@ -461,14 +513,16 @@ impl Catalog {
     }
 
     /// Bytes that the data roles may give to items and chunks of `namespace`: its quota less what parities take of it, at most
-    /// `i64::MAX`, so that no share overflows. None if it has no quota.
+    /// `i64::MAX`, so that no share overflows. None if it has no quota. While it moves to another pool it has items in both, and
+    /// the code whose parities take more counts: so all of them together never take more than the quota.
     #[must_use]
     pub fn data_quota(&self, namespace: NamespaceId) -> Option<u64> {
-        let quota = self.namespace(namespace)?.policy.quota_bytes;
-        let profile = self.pool_of(namespace)?.profile;
-        let (k, n) = (profile.k() as u128, (profile.k() + profile.m()) as u128);
-        let data = (u128::from(quota) * k / n).min(i64::MAX as u128);
-        (quota > 0).then(|| u64::try_from(data).ok()).flatten()
+        let known = self.namespace(namespace)?;
+        let quota = known.policy.quota_bytes;
+        let of = |pool: PoolId| self.pool(pool).map(|pool| pool.profile.data_part_of(quota));
+        let there = known.conversion.map(|conversion| of(conversion.to));
+        let data = there.into_iter().flatten().fold(of(known.pool)?, u64::min).min(i64::MAX as u64);
+        (quota > 0).then_some(data)
     }
 
     /// Whether `namespace` was there once, and is not any more. One with a number that is still to be given is of a newer catalog.
@@ -481,6 +535,22 @@ impl Catalog {
     /// The namespaces in `pool`.
     pub fn namespaces_in(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
         self.namespaces.iter().filter(move |namespace| namespace.pool == pool)
+    }
+
+    /// Those that have items in `pool`, or will: also those that move there.
+    pub fn tenants_of(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| namespace.pool == pool || namespace.comes_to(pool))
+    }
+
+    /// The pool that the items of `namespace` move to, if they do.
+    #[must_use]
+    pub fn target_of(&self, namespace: NamespaceId) -> Option<&Pool> {
+        self.pool(self.namespace(namespace)?.conversion?.to)
+    }
+
+    /// The namespaces that are on their way to `pool`.
+    pub fn namespaces_coming_to(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
+        self.namespaces.iter().filter(move |namespace| namespace.comes_to(pool))
     }
 
     /// How many groups all pools have.
@@ -520,8 +590,13 @@ impl Catalog {
         if pool.id == PoolId::DEFAULT {
             return Err(BadCatalog::Default { kind: POOL });
         }
-        let namespaces: Vec<String> =
-            self.namespaces_in(pool.id).map(|known| known.name.to_string()).collect();
+        let stays = |known: &Namespace| match known.conversion {
+            Some(_) => format!("{} (it is leaving)", known.name),
+            None => known.name.to_string(),
+        };
+        let comes = |known: &Namespace| format!("{} (it is coming)", known.name);
+        let (inside, coming) = (self.namespaces_in(pool.id), self.namespaces_coming_to(pool.id));
+        let namespaces: Vec<String> = inside.map(stays).chain(coming.map(comes)).collect();
         if !namespaces.is_empty() {
             return Err(BadCatalog::InUse { pool: pool.name, namespaces });
         }
@@ -542,7 +617,8 @@ impl Catalog {
         let (id, pool) = (self.next_namespace, self.pool_named(pool)?.id);
         let mut changed = self.clone();
         changed.next_namespace = NamespaceId(id.0.saturating_add(1));
-        changed.namespaces.push(Namespace { id, name, pool, policy, lost: vec![] });
+        let (lost, conversion, conversions) = (vec![], None, 0);
+        changed.namespaces.push(Namespace { id, name, pool, policy, lost, conversion, conversions });
         changed.check()?;
         *self = changed;
         Ok(id)
@@ -556,10 +632,62 @@ impl Catalog {
         let known = self.namespace_named(name)?;
         let (id, policy) = (known.id, change.of(known.policy));
         policy.objects.check().map_err(|why| BadCatalog::Objects { namespace: name.clone(), why })?;
+        let to = known.conversion.and_then(|conversion| self.pool(conversion.to));
+        if let Some(to) = to.filter(|_| policy.objects.striped_above.is_some()) {
+            let why = "while it moves, no value of it may lie in chunks";
+            return Err(BadCatalog::Conversion { namespace: name.clone(), pool: to.name.clone(), why });
+        }
         if let Some(known) = self.namespace_mut(id) {
             known.policy = policy;
         }
         Ok(())
+    }
+
+    /// The items of a namespace move to pool `to` from now on.
+    ///
+    /// # Errors
+    /// If there is no such namespace or pool, it is there, on its way already, or some of its slots are lost.
+    pub fn convert(&mut self, name: &Name, to: &Name) -> Result<(), BadCatalog> {
+        let (known, pool) = (self.namespace_named(name)?, self.pool_named(to)?);
+        let (id, to_id) = (known.id, pool.id);
+        let why = match known.conversion {
+            Some(_) => Some("it is on its way to another pool, and can move again when it is there"),
+            None if known.pool == to_id => Some("it is there"),
+            None if !known.lost.is_empty() => {
+                Some("some of its slots are lost: accept that first (`gestalt lost accept`)")
+            }
+            None if known.policy.objects.striped_above.is_some() => Some(
+                "its long values lie in chunks, which cannot move: `gestalt namespace set --striped-above never` first",
+            ),
+            None => None,
+        };
+        if let Some(why) = why {
+            return Err(BadCatalog::Conversion { namespace: name.clone(), pool: to.clone(), why });
+        }
+        if let Some(known) = self.namespace_mut(id) {
+            known.conversion = Some(Conversion { to: to_id, paused: false });
+            known.conversions = known.conversions.wrapping_add(1);
+        }
+        Ok(())
+    }
+
+    /// The conversion of a namespace stands still, or goes on.
+    ///
+    /// # Errors
+    /// If there is no such namespace, or it is in its pool.
+    pub fn pause_conversion(&mut self, name: &Name, paused: bool) -> Result<(), BadCatalog> {
+        let id = self.namespace_named(name)?.id;
+        let conversion = self.namespace_mut(id).and_then(|known| known.conversion.as_mut());
+        conversion.ok_or_else(|| BadCatalog::Settled(name.clone()))?.paused = paused;
+        Ok(())
+    }
+
+    /// Nothing of `namespace` is left in its former pool: the one that it has moved to is its own. Whether it was on its way.
+    pub fn end_conversion(&mut self, namespace: NamespaceId) -> bool {
+        let Some(known) = self.namespace_mut(namespace) else { return false };
+        let Some(Conversion { to, .. }) = known.conversion.take() else { return false };
+        known.pool = to;
+        true
     }
 
     /// A namespace is no more; which one it was.
@@ -637,151 +765,4 @@ fn check_names<'a>(kind: &'static str, names: impl Iterator<Item = &'a Name>) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::RoleIndex;
-
-    fn name(text: &str) -> Name {
-        text.parse().unwrap()
-    }
-
-    fn catalog() -> Catalog {
-        Catalog::first("rs(3+2)".parse().unwrap(), 5)
-    }
-
-    #[test]
-    fn names_are_short_and_plain() {
-        for good in ["a", "0", "sessions", "team-a.cache_2", &"x".repeat(64)] {
-            assert_eq!(good.parse::<Name>().unwrap().as_str(), good);
-        }
-        for bad in ["", "-a", ".a", "A", "a b", "a/b", "ä", &"x".repeat(65)] {
-            assert!(bad.parse::<Name>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn every_slot_belongs_to_exactly_the_role_whose_range_names_it() {
-        for (k, groups, first) in [(3, 5, 0), (1, 1, 7), (8, 7, 100), (10, 96, 3), (3, 1000, 5)] {
-            let profile = Profile::rs(k, 0).unwrap();
-            let slot_bits = slot_bits_for(u64::from(groups * k));
-            let (id, name) = (PoolId(1), name("p"));
-            let pool = Pool { id, name, profile, first_group: GroupId(first), groups, slot_bits };
-            let mut covered = 0;
-            for group in pool.group_ids() {
-                for role in 0..k {
-                    let member = MemberId { group, role: RoleIndex(role as u8) };
-                    let range = pool.slots_of(member);
-                    for slot in range.first.0..=range.last.0 {
-                        assert_eq!(pool.member_of_slot(Slot(slot)), member);
-                        covered += 1;
-                    }
-                }
-            }
-            assert_eq!(covered, pool.slots());
-        }
-    }
-
-    #[test]
-    fn a_pool_has_some_sixteen_slots_for_each_role_and_never_fewer_than_one() {
-        assert_eq!([1, 15, 1024, 1025, 4000].map(slot_bits_for), [14, 14, 14, 15, 16]);
-        assert_eq!([1 << 20, 1 << 24, u64::MAX].map(slot_bits_for), [24; 3]);
-        let mut catalog = catalog();
-        let error = catalog.create_pool(name("wide"), "rs(32+2)".parse().unwrap(), 600_000).unwrap_err();
-        assert_eq!(error, BadCatalog::Pool(name("wide")));
-    }
-
-    #[test]
-    fn no_number_is_used_again() {
-        let mut catalog = catalog();
-        let profile = "rep(3)".parse().unwrap();
-        assert_eq!(catalog.create_pool(name("a"), profile, 4), Ok(PoolId(1)));
-        assert_eq!(catalog.create_namespace(name("n"), &name("a"), Policy::default()), Ok(NamespaceId(1)));
-        assert_eq!(catalog.remove_namespace(&name("n")), Ok(NamespaceId(1)));
-        assert!(catalog.is_gone(NamespaceId(1)) && !catalog.is_gone(NamespaceId(2)));
-        catalog.remove_pool(&name("a")).unwrap();
-        assert_eq!(catalog.pool_of_group(GroupId(5)), None);
-        assert_eq!(catalog.create_pool(name("a"), profile, 4), Ok(PoolId(2)));
-        assert_eq!(catalog.pool_named(&name("a")).unwrap().first_group, GroupId(9));
-        assert_eq!(catalog.create_namespace(name("n"), &name("a"), Policy::default()), Ok(NamespaceId(2)));
-        catalog.check().unwrap();
-    }
-
-    #[test]
-    fn what_cannot_be_changed_is_refused_and_nothing_has_changed() {
-        let mut catalog = catalog();
-        catalog.create_pool(name("p"), "none".parse().unwrap(), 1).unwrap();
-        catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
-        let before = catalog.clone();
-        let taken = |kind, text| Some(BadCatalog::NameTaken { kind, name: name(text) });
-        assert_eq!(catalog.create_pool(name("p"), "none".parse().unwrap(), 1).err(), taken(POOL, "p"));
-        let again = catalog.create_namespace(name("n"), &name("p"), Policy::default());
-        assert_eq!(again.err(), taken(NAMESPACE, "n"));
-        let unknown = BadCatalog::Unknown { kind: POOL, name: name("q") };
-        assert_eq!(catalog.remove_pool(&name("q")), Err(unknown));
-        assert_eq!(catalog.remove_pool(&name("default")), Err(BadCatalog::Default { kind: POOL }));
-        assert_eq!(catalog.remove_namespace(&name("default")), Err(BadCatalog::Default { kind: NAMESPACE }));
-        let in_use = BadCatalog::InUse { pool: name("p"), namespaces: vec!["n".to_owned()] };
-        assert_eq!(catalog.remove_pool(&name("p")), Err(in_use));
-        assert_eq!(catalog, before);
-    }
-
-    #[test]
-    fn a_pool_is_meant_by_its_name_or_by_that_of_a_namespace() {
-        let mut catalog = catalog();
-        catalog.create_pool(name("p"), "rep(2)".parse().unwrap(), 3).unwrap();
-        catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
-        let meant = |pool: Option<&str>, namespace: Option<&str>| {
-            let (pool, namespace) = (pool.map(name), namespace.map(name));
-            catalog.pool_meant(pool.as_ref(), namespace.as_ref()).map(|pool| pool.id.0)
-        };
-        assert_eq!(
-            [meant(None, None), meant(Some("p"), None), meant(None, Some("n"))],
-            [Ok(0), Ok(1), Ok(1)]
-        );
-        assert_eq!([meant(Some("p"), Some("n")), meant(None, Some("default"))], [Ok(1), Ok(0)]);
-        let elsewhere = BadCatalog::Elsewhere { namespace: name("n"), pool: name("p") };
-        assert_eq!(meant(Some("default"), Some("n")), Err(elsewhere));
-        assert_eq!(meant(Some("q"), None), Err(BadCatalog::Unknown { kind: POOL, name: name("q") }));
-        assert_eq!(meant(None, Some("q")), Err(BadCatalog::Unknown { kind: NAMESPACE, name: name("q") }));
-    }
-
-    #[test]
-    fn a_catalog_that_cannot_be_is_noticed() {
-        let with = |change: fn(&mut Catalog)| {
-            let mut catalog = catalog();
-            catalog.create_pool(name("p"), "rep(2)".parse().unwrap(), 3).unwrap();
-            catalog.create_namespace(name("n"), &name("p"), Policy::default()).unwrap();
-            change(&mut catalog);
-            catalog.check()
-        };
-        assert_eq!(with(|_| ()), Ok(()));
-        assert_eq!(with(|catalog| catalog.next_pool = PoolId(1)), Err(BadCatalog::Numbers));
-        assert_eq!(with(|catalog| catalog.namespaces.reverse()), Err(BadCatalog::Numbers));
-        assert_eq!(with(|catalog| drop(catalog.namespaces.remove(0))), Err(BadCatalog::Numbers));
-        let overlaps = with(|catalog| catalog.pools[1].first_group = GroupId(4));
-        assert_eq!(overlaps, Err(BadCatalog::Pool(name("p"))));
-        let ahead = with(|catalog| catalog.next_group = GroupId(7));
-        assert_eq!(ahead, Err(BadCatalog::Pool(name("p"))));
-        assert_eq!(with(|catalog| catalog.pools[0].groups = 0), Err(BadCatalog::Pool(name("default"))));
-        let homeless = with(|catalog| catalog.namespaces[1].pool = PoolId(7));
-        assert_eq!(homeless, Err(BadCatalog::Homeless(name("n"))));
-        let many = with(|catalog| {
-            catalog.next_group = GroupId(2_000_000);
-            catalog.pools[1].groups = Catalog::MAX_GROUPS;
-            catalog.pools[1].slot_bits = MAX_SLOT_BITS;
-        });
-        assert!(many.unwrap_err().to_string().contains("at most 1048576 groups"));
-        let lost = |ranges: &[(u32, u32)]| {
-            let mut catalog = catalog();
-            let range = |&(first, last): &(u32, u32)| SlotRange { first: Slot(first), last: Slot(last) };
-            catalog.namespaces[0].lost = ranges.iter().map(range).collect();
-            catalog.check()
-        };
-        assert_eq!(lost(&[(0, 9), (11, 16_383)]), Ok(()));
-        for bad in
-            [&[(5, 3)][..], &[(0, 16_384)], &[(4, 9), (0, 2)], &[(0, 9), (10, 11)], &[(0, u32::MAX), (1, 2)]]
-        {
-            assert_eq!(lost(bad), Err(BadCatalog::Lost(name("default"))), "{bad:?}");
-        }
-    }
-}
+mod tests;

@@ -39,8 +39,8 @@ pub use admin::{
     NodeLoad, OnLoss, ScrubProgress, StopReport,
 };
 pub use catalog::{
-    BadCatalog, Catalog, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace, NamespaceLossPolicy, Policy,
-    PolicyChange, Pool, slot_bits_for,
+    BadCatalog, Catalog, Conversion, EvictPolicy, MAX_SLOT_BITS, MIN_SLOT_BITS, Namespace,
+    NamespaceLossPolicy, Policy, PolicyChange, Pool, slot_bits_for,
 };
 pub use change_log::{ChangeLog, MapPart};
 pub use checksum::{checksum, checksum_append, checksum_combine};

@@ -1,7 +1,9 @@
 //! Operations on one key, in the union of what memcached's text and meta protocols can ask for. A face parses its
 //! protocol into [`Request`], the primary of the key executes it, the face prints the [`Outcome`].
 
-use crate::{ClientSession, Descriptor, NamespaceId, ObjectId, Once, Scan, ScanPage, UnixSeconds};
+use crate::{
+    ClientSession, Descriptor, MemberId, NamespaceId, ObjectId, Once, Scan, ScanPage, Term, UnixSeconds,
+};
 use bytes::Bytes;
 
 pub use crate::{BadKey, Key, MAX_KEY_BYTES};
@@ -25,31 +27,44 @@ pub fn is_too_large(key_len: usize, value_len: usize, flags: u32) -> bool {
 /// An operation on one key, or on all keys of a data role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The key, already decoded if it came as base64. None for [`Op::Flush`] and [`Op::Scan`], and for nothing else.
+    /// The key, already decoded if it came as base64. None for [`Op::Flush`], [`Op::Scan`] and [`Op::Expect`], and for nothing else.
     pub key: Option<Key>,
     /// What to do with it.
     pub op: Op,
     /// The name under which it is done once; none for most.
     pub once: Option<Box<Once>>,
+    /// How it comes to a data role that its key does not lie at yet by the map; none for most.
+    pub via: Option<Box<Via>>,
 }
 
 impl Request {
     /// Of one key.
     #[must_use]
     pub fn on(key: Key, op: Op) -> Self {
-        Self { key: Some(key), op, once: None }
+        Self { key: Some(key), op, once: None, via: None }
+    }
+
+    /// Of a data role.
+    fn of_role(op: Op) -> Self {
+        Self { key: None, op, once: None, via: None }
+    }
+
+    /// Items that a data role gives away are to come to another one.
+    #[must_use]
+    pub fn expect(expect: Expect) -> Self {
+        Self::of_role(Op::Expect(expect))
     }
 
     /// Of a data role.
     #[must_use]
     pub fn flush(flush: Flush) -> Self {
-        Self { key: None, op: Op::Flush(flush), once: None }
+        Self::of_role(Op::Flush(flush))
     }
 
     /// Of the keys that a data role has.
     #[must_use]
     pub fn scan(scan: Scan) -> Self {
-        Self { key: None, op: Op::Scan(Box::new(scan)), once: None }
+        Self::of_role(Op::Scan(Box::new(scan)))
     }
 
     /// Whose keys it is about.
@@ -83,11 +98,69 @@ impl Request {
         }
     }
 
+    /// What was said when its key left the role where it was; none if it has not.
+    #[must_use]
+    pub fn departure(&self) -> Option<Departure> {
+        match self.via.as_deref()? {
+            Via::Departed(departure) => Some(*departure),
+            Via::Transfer(transfer) => Some(transfer.departure),
+        }
+    }
+
+    /// Whether it brings an item that a data role gives away.
+    #[must_use]
+    pub fn is_transfer(&self) -> bool {
+        matches!(self.via.as_deref(), Some(Via::Transfer(_)))
+    }
+
     /// The bytes of the key; none of them if there is no key.
     #[must_use]
     pub fn key_bytes(&self) -> &[u8] {
         self.key.as_deref().unwrap_or_default()
     }
+}
+
+/// How a request comes to a data role of the pool that its namespace moves to ([`crate::Conversion`]). By the map its key lies at a
+/// data role of the former pool, which decides about it for as long as it has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// That one does not have the key, and will not have it again in this conversion.
+    Departed(Departure),
+    /// It gives the item away.
+    Transfer(Transfer),
+}
+
+/// What the data role that a key leaves says to whoever has to do with it from then on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// Which conversion of the namespace it is.
+    pub number: u32,
+    /// By this second it may have said that something has expired.
+    pub wall: UnixSeconds,
+}
+
+/// An item that one data role gives to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Who gives it away, and under which number ([`Expect`]).
+    pub expected: Expect,
+    /// Of what its key leaves.
+    pub departure: Departure,
+    /// The item is marked stale (mg X).
+    pub stale: bool,
+    /// A client has the win already (mg Z).
+    pub win_sent: bool,
+}
+
+/// From now on items come of a data role under this number, and under no other one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Expect {
+    /// Who gives them away.
+    pub from: MemberId,
+    /// Its term.
+    pub term: Term,
+    /// A number that it has not used before in this term.
+    pub number: u64,
 }
 
 /// What to do with a key.
@@ -113,6 +186,8 @@ pub enum Op {
     Session,
     /// Which keys a data role has; there is no key.
     Scan(Box<Scan>),
+    /// Items of another data role will come; there is no key.
+    Expect(Expect),
 }
 
 /// What the writer and the gatherer of an object ask of the primary that owns it.
@@ -128,6 +203,20 @@ pub enum ObjectOp {
     Abandon(Box<Descriptor>),
     /// What was pinned for a reader is read so far, or is not wanted any more.
     Unpin(Unpin),
+}
+
+impl ObjectOp {
+    /// The object that it names; none if it asks for one.
+    #[must_use]
+    pub fn object(&self) -> Option<ObjectId> {
+        match self {
+            Self::Begin(_) => None,
+            Self::Renew(object) => Some(*object),
+            Self::Commit(commit) => Some(commit.descriptor.id),
+            Self::Abandon(descriptor) => Some(descriptor.id),
+            Self::Unpin(unpin) => Some(unpin.object),
+        }
+    }
 }
 
 /// Under which condition a value is stored.
@@ -198,11 +287,13 @@ pub enum OpKind {
     Session,
     /// Keys of a data role.
     Scan,
+    /// Items that move to another pool.
+    Expect,
 }
 
 impl OpKind {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Get,
         Self::GetAndTouch,
         Self::Set,
@@ -220,6 +311,7 @@ impl OpKind {
         Self::Object,
         Self::Session,
         Self::Scan,
+        Self::Expect,
     ];
 
     /// memcached's name.
@@ -243,6 +335,7 @@ impl OpKind {
             Self::Object => "object",
             Self::Session => "session",
             Self::Scan => "scan",
+            Self::Expect => "expect",
         }
     }
 }
@@ -273,6 +366,7 @@ impl Op {
             Self::Object(_) => OpKind::Object,
             Self::Session => OpKind::Session,
             Self::Scan(_) => OpKind::Scan,
+            Self::Expect(_) => OpKind::Expect,
         }
     }
 
@@ -283,7 +377,9 @@ impl Op {
             Self::Store(_) | Self::Delete(_) | Self::Arith(_) | Self::Touch(_) => true,
             // A Begin is asked first whether what it begins was done.
             Self::Object(object) => matches!(object, ObjectOp::Begin(_) | ObjectOp::Commit(_)),
-            Self::Get(_) | Self::Debug | Self::Flush(_) | Self::Session | Self::Scan(_) => false,
+            Self::Get(_) | Self::Debug | Self::Flush(_) | Self::Session | Self::Scan(_) | Self::Expect(_) => {
+                false
+            }
         }
     }
 
@@ -300,6 +396,7 @@ impl Op {
             | Self::Object(_)
             | Self::Session
             | Self::Scan(_)
+            | Self::Expect(_)
             | Self::Flush(_) => 0,
         }
     }
@@ -549,6 +646,9 @@ pub enum Failure {
     NoSession,
     /// The same of a write that may have come before: nobody knows any more whether it was done.
     Expired,
+    /// The key is not here, and what becomes of it another data role decides: its namespace moves to another pool. Never printed to a
+    /// client.
+    Departed(Departure),
 }
 
 impl ItemView {

@@ -102,6 +102,13 @@ impl Profile {
         self.k() + self.m()
     }
 
+    /// What of `bytes` data may take so that all of it, with its parities, takes no more.
+    #[must_use]
+    pub fn data_part_of(self, bytes: u64) -> u64 {
+        let part = u128::from(bytes) * self.k() as u128 / self.n() as u128;
+        u64::try_from(part).unwrap_or(bytes)
+    }
+
     /// How many losses are survived, whichever they are. Fewer than parity roles where those do not cover all data roles, as in an
     /// LRC; that survives many larger losses, too.
     #[must_use]

@@ -22,7 +22,7 @@ use types::op::MAX_VALUE_BYTES;
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"GSTL";
 /// Version of the format: header and bodies.
-pub const FORMAT_VERSION: u8 = 10;
+pub const FORMAT_VERSION: u8 = 11;
 /// Length of a header.
 pub const HEADER_BYTES: usize = 44;
 /// Longest body.
@@ -205,8 +205,15 @@ mod kind {
     pub const GRAPH: u8 = 0x80;
     /// Messages about chunks of which there are more than one family has numbers.
     pub const MORE_OBJECT: u8 = 0x90;
+    /// The same of messages to the coordinator.
+    pub const MORE_TO_COORDINATOR: u8 = 0xa0;
     /// Numbers of one family.
     pub const FAMILY: u8 = 0x10;
+
+    /// The kind of the message with this tag, where a family goes on in another one.
+    pub fn in_two(first: u8, more: u8, tag: u8) -> u8 {
+        tag.checked_sub(FAMILY).map_or(first + tag, |tag| more + tag)
+    }
 }
 
 /// Appends a frame to `out`.
@@ -576,6 +583,9 @@ fn take_message(kind: u8, from: &mut Reader) -> Result<Message, FrameError> {
             take_group(kind - kind::GROUP, from).map(PeerMessage::Group).map(Message::Peer)
         }
         (_, kind::TO_COORDINATOR) => ToCoordinator::take_fields(tag, from).map(Message::from),
+        (_, kind::MORE_TO_COORDINATOR) => {
+            ToCoordinator::take_fields(tag + kind::FAMILY, from).map(Message::from)
+        }
         (_, kind::OBJECT) => ObjectMessage::take_fields(tag, from).map(PeerMessage::from).map(Message::Peer),
         (_, kind::MORE_OBJECT) => {
             let tag = tag + kind::FAMILY;
@@ -623,10 +633,7 @@ impl sealed::Body for PeerMessage {
             Self::Group(group) => group.kind(),
             Self::Forward(_) => kind::FORWARD,
             Self::Answer(_) => kind::ANSWER,
-            Self::Object(object) => match object.tag().checked_sub(kind::FAMILY) {
-                Some(more) => kind::MORE_OBJECT + more,
-                None => kind::OBJECT + object.tag(),
-            },
+            Self::Object(object) => kind::in_two(kind::OBJECT, kind::MORE_OBJECT, object.tag()),
             Self::Graph(graph) => kind::GRAPH + graph.tag(),
         }
     }
@@ -643,10 +650,10 @@ impl sealed::Body for PeerMessage {
 }
 
 macro_rules! family {
-    ($type:ident, $first:expr) => {
+    ($type:ident, $kind:expr) => {
         impl sealed::Body for $type {
             fn kind(&self) -> u8 {
-                $first + self.tag()
+                $kind(self.tag())
             }
 
             fn put_body(&self, out: &mut Writer<'_>) {
@@ -667,9 +674,9 @@ macro_rules! family {
     (@wrap FromCoordinator, $message:ident) => { Self::FromCoordinator(Box::new($message)) };
 }
 
-family!(LinkMessage, kind::LINK);
-family!(ToCoordinator, kind::TO_COORDINATOR);
-family!(FromCoordinator, kind::FROM_COORDINATOR);
+family!(LinkMessage, |tag| kind::LINK + tag);
+family!(ToCoordinator, |tag| kind::in_two(kind::TO_COORDINATOR, kind::MORE_TO_COORDINATOR, tag));
+family!(FromCoordinator, |tag| kind::FROM_COORDINATOR + tag);
 
 impl Encode for GroupMessage {}
 impl Encode for PeerMessage {}

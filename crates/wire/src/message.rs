@@ -1,6 +1,8 @@
 //! Messages between nodes and with the coordinator, as plain data. Their bytes are in `frame`; their meaning is the
 //! group protocol (docs/protocol.md has the table: name, from, to, when).
 
+mod concerns;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -8,8 +10,8 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 use types::{
     Addr, AdminReply, AdminRequest, ClusterId, ClusterMap, Epoch, Expectations, Forming, Grant, GroupId,
-    GroupView, HostId, IndexOp, MapChanges, NodeInfo, NodeLoad, PageRange, QuotaReport, RoleIndex, Round,
-    Seq, Term, Time, UnixSeconds, ViewVersion,
+    GroupView, HostId, IndexOp, MapChanges, MemberId, NamespaceId, NodeInfo, NodeLoad, PageRange,
+    QuotaReport, RoleIndex, Round, Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 
 use crate::graph::GraphMessage;
@@ -591,6 +593,15 @@ pub enum ToCoordinator {
     Quotas(QuotaReport),
     /// About who keeps the chunks of a role.
     Chunks(ChunkReport),
+    /// This data role has nothing left of a namespace that moves to another pool, and will have nothing more.
+    Converted {
+        /// Which role.
+        member: MemberId,
+        /// Which namespace.
+        namespace: NamespaceId,
+        /// Which of its conversions.
+        number: u32,
+    },
 }
 
 /// What the coordinator tells a node.
@@ -724,75 +735,4 @@ pub struct Refused {
     pub fenced: bool,
     /// Why, and what to do.
     pub reason: String,
-}
-
-impl ToCoordinator {
-    /// The coordinator that this answers; none if it is no answer that counts for one coordinator only.
-    #[must_use]
-    pub fn epoch(&self) -> Option<Epoch> {
-        match *self {
-            Self::Fenced { epoch, .. }
-            | Self::Settled { epoch, .. }
-            | Self::HandedOver { epoch, .. }
-            | Self::Kept { epoch, .. }
-            | Self::Recalled { epoch, .. }
-            | Self::Confirmed { epoch, .. } => Some(epoch),
-            Self::Register(_)
-            | Self::Heartbeat { .. }
-            | Self::FetchView { .. }
-            | Self::Stalled { .. }
-            | Self::Repaired { .. }
-            | Self::CaughtUp { .. }
-            | Self::GaveUp { .. }
-            | Self::Quotas(_)
-            | Self::Chunks(_)
-            | Self::Admin { .. } => None,
-        }
-    }
-}
-
-impl FromCoordinator {
-    /// The coordinator whose command this is; none if it is no command. Maps, their changes and views have versions.
-    #[must_use]
-    pub fn epoch(&self) -> Option<Epoch> {
-        match *self {
-            Self::Fence { epoch, .. }
-            | Self::Settle { epoch, .. }
-            | Self::HandOver { epoch, .. }
-            | Self::Confirm { epoch, .. }
-            | Self::Shares { round: Round { epoch, .. }, .. } => Some(epoch),
-            // Of another kind: whoever keeps records has rules of its own for whose.
-            Self::Keep { .. } | Self::Recall { .. } => None,
-            Self::Map(_)
-            | Self::Changes(_)
-            | Self::View(_)
-            | Self::Alive
-            | Self::Waiting
-            | Self::Forming(_)
-            | Self::Refused(_)
-            | Self::Occupied { .. }
-            | Self::Admin { .. } => None,
-        }
-    }
-
-    /// The group whose workers alone are to hear it; none if all workers of a node are, or none.
-    #[must_use]
-    pub fn group(&self) -> Option<GroupId> {
-        match *self {
-            Self::Fence { group, .. }
-            | Self::Settle { group, .. }
-            | Self::HandOver { group, .. }
-            | Self::Confirm { group, .. } => Some(group),
-            // Every worker routes by all views, and draws on the shares.
-            Self::Map(_) | Self::Changes(_) | Self::View(_) | Self::Shares { .. } => None,
-            Self::Alive
-            | Self::Waiting
-            | Self::Forming(_)
-            | Self::Refused(_)
-            | Self::Occupied { .. }
-            | Self::Keep { .. }
-            | Self::Recall { .. }
-            | Self::Admin { .. } => None,
-        }
-    }
 }

@@ -14,7 +14,7 @@ use crate::codec::{Reader, Wire, Writer};
 /// First bytes of every record.
 pub const MAGIC: [u8; 4] = *b"GSTR";
 /// Version of the encoding of records.
-pub const RECORD_VERSION: u8 = 7;
+pub const RECORD_VERSION: u8 = 8;
 /// The key of the head.
 pub const HEAD_KEY: &str = "map";
 /// What the keys of views begin with; eight decimal digits of the group follow.

@@ -1,5 +1,6 @@
 //! What operators do: `gestalt node`, `gestalt layout`, `gestalt repair`, `gestalt scrub`, `gestalt lost`, `gestalt cluster`. Each asks the coordinator, through any node.
 
+mod convert;
 mod damage;
 pub mod layout;
 pub mod lost;

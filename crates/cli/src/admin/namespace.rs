@@ -7,12 +7,14 @@ use serde::Serialize;
 use server::NamespaceStatus;
 use types::{
     Catalog, CatalogChange, EvictPolicy, Name, Namespace, NamespaceLossPolicy, ObjectLayout, ObjectPolicy,
-    Policy, PolicyChange, Striped,
+    Policy, PolicyChange, Pool, Striped,
 };
 
+use super::convert::ConvertArgs;
 use super::{Target, ask};
 use crate::exit::Exit;
 use crate::output::Table;
+use crate::status::moving::Moving;
 use crate::status::survey::Survey;
 use crate::units::{Size, duration};
 use crate::words;
@@ -22,6 +24,7 @@ Examples:
   gestalt namespace create sessions --quota 2GiB --default-ttl 1h
   gestalt serve --memcached 0.0.0.0:11211 --memcached 0.0.0.0:11311=sessions ...
   gestalt namespace set sessions --evict yes --quota 0
+  gestalt namespace convert sessions --to wide --wait
   gestalt namespace remove sessions";
 
 /// See, make, change and remove namespaces: sets of keys that never meet.
@@ -64,6 +67,13 @@ enum Action {
         #[command(flatten)]
         policy: PolicyArgs,
     },
+    /// Move a namespace to another pool, while clients go on; it cannot be undone, only moved back when it is there
+    #[command(after_help = "\
+Examples:
+  gestalt namespace convert sessions --to wide --wait
+  gestalt namespace convert sessions --pause
+  gestalt namespace convert sessions --resume --wait --timeout 10min")]
+    Convert(ConvertArgs),
     /// Remove a namespace and all of its items; their memory comes back within seconds
     #[command(after_help = "Example: gestalt namespace remove sessions --yes")]
     Remove {
@@ -212,27 +222,32 @@ struct Line<'a> {
     bytes: u64,
     /// Bytes of chunks among them, of data and parities.
     chunk_bytes: u64,
+    /// How far it has come, if it moves to another pool.
+    moving: Option<Moving>,
 }
 
 impl<'a> Line<'a> {
     fn of(catalog: &'a Catalog, namespace: &'a Namespace, used: &[NamespaceStatus]) -> Self {
         let pool = catalog.pool(namespace.pool);
-        let (mut items, mut slot_bytes, mut chunk_bytes) = (0, 0, 0);
+        let (mut items, mut leaving_bytes, mut other_bytes, mut chunk_bytes) = (0, 0, 0, 0);
         for known in used.iter().filter(|known| known.namespace == namespace.id) {
             items += known.items;
-            slot_bytes += known.slot_bytes;
+            leaving_bytes += known.leaving_slot_bytes;
+            other_bytes += known.slot_bytes.saturating_sub(known.leaving_slot_bytes);
             chunk_bytes += known.chunk_bytes;
         }
-        let (n, k) = pool.map_or((1, 1), |pool| (pool.profile.n() as u64, pool.profile.k() as u64));
-        let bytes = slot_bytes / k * n + chunk_bytes;
-        Self { namespace, pool_name: pool.map(|pool| &pool.name), items, bytes, chunk_bytes }
+        // Of what has moved the parities are the new pool's.
+        let there = namespace.conversion.and_then(|conversion| catalog.pool(conversion.to)).or(pool);
+        let bytes = with_parities(pool, leaving_bytes) + with_parities(there, other_bytes) + chunk_bytes;
+        let (pool_name, moving) = (pool.map(|pool| &pool.name), None);
+        Self { namespace, pool_name, items, bytes, chunk_bytes, moving }
     }
 }
 
-/// What nodes tell of the items of all namespaces.
-async fn used(target: &Target) -> Result<(Catalog, Vec<NamespaceStatus>), Exit> {
-    let Survey { map, nodes, .. } = target.survey().await?;
-    Ok((map.catalog, nodes.into_iter().flat_map(|node| node.namespaces).collect()))
+/// Bytes of slots in `pool`, with what parities take for them.
+fn with_parities(pool: Option<&Pool>, slot_bytes: u64) -> u64 {
+    let (n, k) = pool.map_or((1, 1), |pool| (pool.profile.n() as u64, pool.profile.k() as u64));
+    slot_bytes / k * n
 }
 
 /// Does it.
@@ -243,12 +258,12 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
     let target = &args.target;
     match &args.action {
         Action::List => {
-            let (catalog, used) = used(target).await?;
-            print(target, &catalog, &used, None)
+            let survey = target.survey().await?;
+            print(target, &survey.map.catalog, Some(&survey), None)
         }
         Action::Show { name } => {
-            let (catalog, used) = used(target).await?;
-            print(target, &catalog, &used, Some(name))
+            let survey = target.survey().await?;
+            print(target, &survey.map.catalog, Some(&survey), Some(name))
         }
         Action::Create { name, pool, policy } => {
             let policy = policy.change()?.of(Policy::default());
@@ -263,6 +278,13 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
             let change = CatalogChange::SetPolicy { name: name.clone(), change: policy };
             changed(target, change, Some(name)).await
         }
+        Action::Convert(args) => {
+            let mut catalog = target.change_catalog(args.change()).await?;
+            if args.waits() {
+                catalog = args.wait(target, &catalog).await?;
+            }
+            show(target, &catalog, Some(args.name())).await
+        }
         Action::Remove { name, yes } => {
             if !yes {
                 ask(&format!("Namespace '{name}' and all of its items go."))?;
@@ -276,19 +298,24 @@ pub async fn run(args: &NamespaceArgs) -> Result<(), Exit> {
 /// Does it, and shows what holds now.
 async fn changed(target: &Target, change: CatalogChange, only: Option<&Name>) -> Result<(), Exit> {
     let catalog = target.change_catalog(change).await?;
-    // It is done, whether or not nodes tell what is used.
-    let used = used(target).await.map(|(_, used)| used).unwrap_or_default();
-    print(target, &catalog, &used, only)
+    show(target, &catalog, only).await
+}
+
+/// Shows what holds after a change. It is done, whether or not nodes tell what is used.
+async fn show(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), Exit> {
+    let survey = target.survey().await.ok();
+    print(target, catalog, survey.as_ref(), only)
 }
 
 /// All namespaces, or one.
-fn print(
-    target: &Target,
-    catalog: &Catalog,
-    used: &[NamespaceStatus],
-    only: Option<&Name>,
-) -> Result<(), Exit> {
-    let line = |known| Line::of(catalog, known, used);
+fn print(target: &Target, catalog: &Catalog, seen: Option<&Survey>, only: Option<&Name>) -> Result<(), Exit> {
+    let used: Vec<NamespaceStatus> = seen
+        .into_iter()
+        .flat_map(|survey| &survey.nodes)
+        .flat_map(|node| &node.namespaces)
+        .copied()
+        .collect();
+    let line = |known| Line { moving: Moving::of(catalog, known, seen), ..Line::of(catalog, known, &used) };
     match only {
         Some(name) => target.print_one(line(catalog.namespace_named(name).map_err(Exit::usage)?), table),
         None => target.print_all(&catalog.namespaces.iter().map(line).collect::<Vec<_>>(), table),
@@ -312,7 +339,7 @@ fn table(lines: &[Line<'_>]) -> String {
         "layout",
         "lost slots",
     ]);
-    for Line { namespace, pool_name, items, bytes, chunk_bytes } in lines {
+    for Line { namespace, pool_name, items, bytes, chunk_bytes, .. } in lines {
         let Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects } = namespace.policy;
         let evict = match evict {
             EvictPolicy::Node => "as the nodes",
@@ -346,7 +373,9 @@ fn table(lines: &[Line<'_>]) -> String {
             lost.to_string(),
         ]);
     }
-    table.render()
+    let moving = lines.iter().filter_map(|line| line.moving.as_ref());
+    let notes = moving.map(|moving| format!("namespace {}: {}\n", moving.namespace, moving.words()));
+    table.render() + &notes.collect::<String>()
 }
 
 #[cfg(test)]
@@ -362,7 +391,7 @@ mod tests {
         catalog.create_namespace("n".parse().unwrap(), &Name::default_name(), policy).unwrap();
         let of_node = |items, slot_bytes| {
             let (namespace, chunk_bytes) = (NamespaceId(1), 4_096);
-            NamespaceStatus { namespace, items, slot_bytes, chunk_bytes }
+            NamespaceStatus { namespace, items, slot_bytes, chunk_bytes, ..NamespaceStatus::default() }
         };
         let used = [of_node(3, 100), of_node(4, 200)];
         let lines: Vec<Line<'_>> =
@@ -373,6 +402,29 @@ mod tests {
         for part in ["8KiB", "never", "1GiB", "1m 30s", "as the cluster"] {
             assert!(text.contains(part), "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn what_has_moved_is_counted_by_the_new_code_and_how_much_has_not_is_said() {
+        let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let b: Name = "b".parse().unwrap();
+        catalog.create_pool(b.clone(), "rep(3)".parse().unwrap(), 5).unwrap();
+        catalog.convert(&Name::default_name(), &b).unwrap();
+        let (namespace, chunk_bytes) = (NamespaceId::DEFAULT, 0);
+        let (items, slot_bytes, leaving_items, leaving_slot_bytes) = (9, 900, 3, 300);
+        let used = [NamespaceStatus {
+            namespace,
+            items,
+            slot_bytes,
+            leaving_items,
+            leaving_slot_bytes,
+            chunk_bytes,
+        }];
+        let known = &catalog.namespaces[0];
+        let mut line = Line::of(&catalog, known, &used);
+        assert_eq!((line.items, line.bytes), (9, 300 / 3 * 5 + 600 * 3));
+        line.moving = Moving::of(&catalog, known, None).map(|it| Moving { items_left: Some(3), ..it });
+        assert!(table(&[line]).ends_with("namespace default: moving to b: 3 items left\n"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ enum Action {
         #[arg(long)]
         groups: Option<u32>,
     },
-    /// Remove a pool that no namespace is in; its groups and their memory go with it
+    /// Remove a pool that no namespace is in or on its way to; its groups and their memory go with it
     #[command(after_help = "Example: gestalt pool remove hot")]
     Remove {
         /// Which
@@ -68,12 +68,15 @@ struct Line<'a> {
     pool: &'a Pool,
     slots: u32,
     namespaces: Vec<&'a Name>,
+    /// Those that are on their way to it.
+    coming: Vec<&'a Name>,
 }
 
 impl<'a> Line<'a> {
     fn of(catalog: &'a Catalog, pool: &'a Pool) -> Self {
         let namespaces = catalog.namespaces_in(pool.id).map(|namespace| &namespace.name).collect();
-        Self { pool, slots: pool.slots(), namespaces }
+        let coming = catalog.namespaces_coming_to(pool.id).map(|namespace| &namespace.name).collect();
+        Self { pool, slots: pool.slots(), namespaces, coming }
     }
 }
 
@@ -111,14 +114,15 @@ fn print(target: &Target, catalog: &Catalog, only: Option<&Name>) -> Result<(), 
 }
 
 fn table(lines: &[Line<'_>]) -> String {
-    let mut table = Table::new(&["pool", "profile", "groups", "slots", "namespaces"]);
-    for Line { pool, slots, namespaces } in lines {
+    let mut table = Table::new(&["pool", "profile", "groups", "slots", "namespaces", "coming"]);
+    for Line { pool, slots, namespaces, coming } in lines {
         table.row(vec![
             pool.name.to_string(),
             pool.profile.to_string(),
             pool.groups.to_string(),
             slots.to_string(),
             words::some(namespaces),
+            words::some(coming),
         ]);
     }
     table.render()
@@ -136,5 +140,17 @@ mod tests {
         assert!(text.contains("default") && text.contains("rs(3+2)") && text.contains("16384"), "{text}");
         let json = serde_json::to_value(Line::of(&catalog, &catalog.pools[0])).unwrap();
         assert_eq!((&json["name"], &json["namespaces"][0]), (&"default".into(), &"default".into()));
+    }
+
+    #[test]
+    fn who_is_on_the_way_is_shown_at_both_pools() {
+        let mut catalog = Catalog::first("rs(3+2)".parse().unwrap(), 5);
+        let name = |text: &str| text.parse::<Name>().unwrap();
+        catalog.create_pool(name("b"), "rep(3)".parse().unwrap(), 5).unwrap();
+        catalog.convert(&Name::default_name(), &name("b")).unwrap();
+        let json = |at: usize| serde_json::to_value(Line::of(&catalog, &catalog.pools[at])).unwrap();
+        let who = |json: serde_json::Value| (json["namespaces"].clone(), json["coming"].clone());
+        let (nobody, default) = (serde_json::json!([]), serde_json::json!(["default"]));
+        assert_eq!((who(json(0)), who(json(1))), ((default.clone(), nobody.clone()), (nobody, default)));
     }
 }

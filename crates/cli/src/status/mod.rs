@@ -2,6 +2,7 @@
 
 mod elected;
 mod memory;
+pub mod moving;
 pub mod nodes;
 pub mod render;
 mod roles;
@@ -20,6 +21,7 @@ use types::{Catalog, ClusterMap, GroupId, GroupView, MemberId, NodeId, Profile, 
 
 use self::elected::Elected;
 use self::memory::Memory;
+use self::moving::Moving;
 use self::nodes::{NodeReport, RepairTotal};
 use self::roles::{RoleReport, roles_of};
 use self::survey::{Formless, Found, Survey};
@@ -79,6 +81,8 @@ struct Status {
     /// Keys whose values in chunks are lost, as far as that was found.
     lost_keys: Vec<LostKeyStatus>,
     draining_nodes: Vec<NodeId>,
+    /// Namespaces that move to another pool.
+    moving_namespaces: Vec<Moving>,
     /// If the coordinator is elected over etcd: how that goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     coordinator: Option<Elected>,
@@ -152,6 +156,7 @@ fn gather(survey: &Survey) -> Status {
         bytes_at_risk,
         roles_at_risk_unknown,
         draining_nodes: map.layout.draining().collect(),
+        moving_namespaces: Moving::all(survey),
         coordinator: Elected::of(nodes),
         repair: RepairReport { settings: map.layout.repair, progress: nodes::repair_of_all(nodes) },
         assessment: survey.assessment.clone(),

@@ -143,6 +143,9 @@ fn operations(status: &Status) -> String {
     if !status.draining_nodes.is_empty() {
         text.push_str(&format!("draining: {}\n", words::nodes(&status.draining_nodes)));
     }
+    for moving in &status.moving_namespaces {
+        text.push_str(&format!("namespace {}: {}\n", moving.namespace, moving.words()));
+    }
     text
 }
 

@@ -12,6 +12,7 @@ mod chaos_net;
 mod chaos_objects;
 mod command_line;
 mod conformance;
+mod conversions;
 mod etcd;
 mod health;
 mod memcached;

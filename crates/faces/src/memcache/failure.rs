@@ -152,7 +152,9 @@ impl From<Failure> for FailureCode {
             // Nothing of it can be read, and another try gets another id.
             Failure::Busy | Failure::NotOpen | Failure::Replaced => Self::Busy,
             // A wrong primary is for the node to sort out, and nobody here has a session; should one get here, nothing was done.
-            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => Self::Unavailable,
+            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession | Failure::Departed(_) => {
+                Self::Unavailable
+            }
             Failure::Lost => Self::Lost,
             Failure::Unknown | Failure::Expired => Self::Unknown,
             Failure::Corrupt => Self::Corrupt,

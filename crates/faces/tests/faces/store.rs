@@ -105,7 +105,9 @@ impl Fake {
                 self.items.get(&key).map_or(Outcome::Miss, |item| Outcome::Hit(view(item, Want::NoValue)))
             }
             Op::Flush(_) => Outcome::Flushed,
-            Op::Object(_) | Op::Session | Op::Scan(_) => unreachable!("clients do not ask for it"),
+            Op::Object(_) | Op::Session | Op::Scan(_) | Op::Expect(_) => {
+                unreachable!("clients do not ask for it")
+            }
         }
     }
 

@@ -38,6 +38,16 @@ pub(super) fn change(state: &mut ClusterState, change: &CatalogChange) -> AdminR
             }
             state.change_catalog(catalog);
         }
+        CatalogChange::ConvertNamespace { name, to } => {
+            catalog.convert(name, to)?;
+            tracing::info!(%name, %to, "namespace moves to another pool");
+            state.change_catalog(catalog);
+        }
+        CatalogChange::PauseConversion { name, paused } => {
+            catalog.pause_conversion(name, *paused)?;
+            tracing::info!(%name, paused, "conversion");
+            state.change_catalog(catalog);
+        }
     }
     state.map().map(|map| AdminAnswer::Catalog(map.catalog.clone())).ok_or(AdminError::NotFormed)
 }

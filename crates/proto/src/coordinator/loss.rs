@@ -324,9 +324,17 @@ pub(super) fn note_losses(
     let (mut accepted, mut has_changed) = (Vec::new(), false);
     for member in members {
         let Some(pool) = catalog.pool_of_group(member.group).cloned() else { continue };
-        // Of a pool without namespaces nobody misses anything.
-        let is_nobodys = catalog.namespaces_in(pool.id).next().is_none();
-        if !is_nobodys && !catalog.namespaces_in(pool.id).any(&accepts) {
+        let is_accepted = match catalog.namespaces_coming_to(pool.id).next() {
+            // Who is on the way here has items here, too, and cannot remember lost slots of a pool that is not its own yet: so without
+            // its consent the role stays lost to all.
+            Some(_) => catalog.namespaces_coming_to(pool.id).all(&accepts),
+            // Of a pool without namespaces nobody misses anything.
+            None => {
+                catalog.namespaces_in(pool.id).next().is_none()
+                    || catalog.namespaces_in(pool.id).any(&accepts)
+            }
+        };
+        if !is_accepted {
             continue;
         }
         accepted.push(*member);

@@ -470,3 +470,69 @@ fn what_a_namespace_of_another_pool_has_lost_is_not_accepted() {
     assert!(refused.unwrap_err().to_string().contains("is in pool 'default'"));
     assert_eq!(story.status(0), RoleStatus::Lost);
 }
+
+/// The change that makes pool `own`, and that which makes a namespace in it.
+fn own_pool() -> CatalogChange {
+    CatalogChange::CreatePool { name: name("own"), profile: Profile::rs(1, 1).unwrap(), groups: Some(1) }
+}
+
+impl Story {
+    fn change(&mut self, change: CatalogChange) {
+        self.ask(AdminCommand::Catalog(change));
+    }
+
+    fn convert(&mut self, of: &str, to: &str) {
+        self.change(CatalogChange::ConvertNamespace { name: name(of), to: name(to) });
+    }
+
+    /// All primaries of the first group have nothing left of the default namespace, which moves for the first time.
+    fn all_say_converted(&mut self) {
+        for (role, data) in (0..).zip(self.view().data) {
+            let member = types::MemberId { group: GroupId(0), role: RoleIndex(role) };
+            let said = ToCoordinator::Converted { member, namespace: types::NamespaceId::DEFAULT, number: 1 };
+            self.coordinator.handle(at(self.now), data.primary.unwrap(), said);
+        }
+        self.take();
+    }
+
+    fn pool_of(&self, of: &str) -> types::PoolId {
+        self.coordinator.map().unwrap().catalog.namespace_named(&name(of)).unwrap().pool
+    }
+}
+
+#[test]
+fn a_conversion_waits_for_lost_slots_of_the_former_pool_until_they_are_given_up() {
+    let mut story = Story::new(LossPolicy::Error);
+    story.change(own_pool());
+    let (pool, on_loss) = (Name::default_name(), NamespaceLossPolicy::Empty);
+    let policy = Policy { on_loss, ..Policy::default() };
+    story.change(CatalogChange::CreateNamespace { name: name("cache"), pool, policy });
+    story.convert("default", "own");
+    [0, 1, 3].into_iter().for_each(|node| story.dies(node));
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full(), "what `cache` does without has begun anew");
+    assert_eq!(story.missed("default"), 1);
+    story.all_say_converted();
+    assert_eq!(story.pool_of("default"), types::PoolId::DEFAULT, "its lost slots are this pool's");
+    story.accept_all();
+    story.all_say_converted();
+    assert_eq!((story.pool_of("default"), story.missed("default")), (types::PoolId(1), 0));
+}
+
+#[test]
+fn what_is_lost_of_the_new_pool_begins_anew_only_if_who_comes_accepts_it() {
+    let mut story = Story::new(LossPolicy::Empty);
+    story.change(own_pool());
+    let policy = Policy { on_loss: NamespaceLossPolicy::Error, ..Policy::default() };
+    story.change(CatalogChange::CreateNamespace { name: name("sessions"), pool: name("own"), policy });
+    story.convert("sessions", "default");
+    [0, 1, 3].into_iter().for_each(|node| story.dies(node));
+    story.pass(3 * LEASE_US);
+    assert_eq!(story.status(0), RoleStatus::Lost, "items of `sessions` were there, too");
+    assert_eq!(story.missed("sessions"), 0, "such slots would be of its former pool");
+    let (pool, namespace) = (Some(Name::default_name()), Some(name("sessions")));
+    story.ask(AdminCommand::AcceptLoss { pool, slots: vec![ALL], namespace });
+    assert_eq!(story.status(0), RoleStatus::Accepted);
+    story.pass(2 * LEASE_US);
+    assert!(story.view().is_full());
+}

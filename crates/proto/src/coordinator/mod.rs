@@ -3,7 +3,8 @@
 //! All parts stand on `state`: the nodes, the map and its views, and what is to be done. `membership` forms the cluster and
 //! notices who is lost (`admission`: who may be a node), `repairs` sees to what follows: `recovery` walks a lost data role from
 //! fence to stand-in, `loss` judges what is lost for good. `complaints` finds out who is cut off from whom, `learners` has new
-//! parities built and roles moved, `quotas` deals out what nodes may take, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
+//! parities built and roles moved, `quotas` deals out what nodes may take, `conversions` ends
+//! the moves of namespaces to other pools, `admin` does what operators ask, `decide` holds the choices that are pure functions of a
 //! view. `records` says what has to be written down, `outbox` what waits for it, and `gathering` and `succession` how another
 //! coordinator goes on from there. Off the data path: while the coordinator is away, nothing is reconfigured and everything
 //! else goes on. `timers` has what each part waits for: a part says when it is due, and nothing polls.
@@ -16,6 +17,7 @@ mod attention;
 mod catalog;
 mod complaints;
 mod contract;
+mod conversions;
 mod decide;
 mod electors;
 #[cfg(test)]
@@ -65,6 +67,7 @@ use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 use complaints::{Complaints, Stalled};
 pub use contract::{CoordinatorAction, CoordinatorConfig, RecordKeeping};
+use conversions::{Conversions, Converted};
 pub use gathering::Gathered;
 use gathering::{Gathering, Verdict};
 use keeping::Keeping;
@@ -86,6 +89,7 @@ pub struct Coordinator {
     complaints: Complaints,
     learners: Learners,
     quotas: Quotas,
+    conversions: Conversions,
     /// Set while this coordinator does not know yet where to go on.
     gathering: Option<Gathering>,
     timers: TimerTable<TIMERS>,
@@ -102,6 +106,7 @@ impl Coordinator {
             complaints: Complaints::default(),
             learners: Learners::default(),
             quotas: Quotas::default(),
+            conversions: Conversions::default(),
             gathering: None,
             timers: TimerTable::default(),
         };
@@ -201,6 +206,7 @@ impl Coordinator {
             | ToCoordinator::Confirmed { .. }
             | ToCoordinator::Quotas(_)
             | ToCoordinator::Chunks(_)
+            | ToCoordinator::Converted { .. }
             | ToCoordinator::Kept { .. } => {}
         }
     }
@@ -245,6 +251,9 @@ impl Coordinator {
             ToCoordinator::Quotas(report) => self.quotas.handle_report(state, from, report),
             ToCoordinator::FetchView { group } => state.send_view(from, group),
             ToCoordinator::Chunks(report) => holders::handle(state, from, report),
+            ToCoordinator::Converted { member, namespace, number } => {
+                self.conversions.handle(state, from, Converted { member, namespace, number });
+            }
             ToCoordinator::Stalled { group, role, term, view, silent } => {
                 let stalled = Stalled { member: MemberId { group, role }, term, view, silent };
                 self.handle_stalled(now, from, &stalled);
@@ -465,6 +474,7 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         | ToCoordinator::Heartbeat { .. }
         | ToCoordinator::Quotas(_)
         | ToCoordinator::Chunks(_)
+        | ToCoordinator::Converted { .. }
         | ToCoordinator::FetchView { .. }
         | ToCoordinator::Stalled { .. }
         | ToCoordinator::Repaired { .. }

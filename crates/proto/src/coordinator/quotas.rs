@@ -260,7 +260,9 @@ impl Served {
         }
         let mut digest = DefaultHasher::new();
         for namespace in map.catalog.namespaces.iter().filter(|known| limited(known)) {
-            (namespace.id, namespace.policy.quota_bytes).hash(&mut digest);
+            // In a conversion another code may count.
+            let for_data = map.catalog.data_quota(namespace.id);
+            (namespace.id, namespace.policy.quota_bytes, for_data).hash(&mut digest);
         }
         let (mut hosts, mut is_whole) = (BTreeSet::new(), true);
         for view in &map.groups {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use types::{
-    ClusterId, Entry, Epoch, Expectations, GroupId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, OnLoss,
-    Profile, RoleIndex, RoleStatus, Seq, Term, Time, UnixSeconds, ViewVersion,
+    AdminCommand, AdminRequest, CatalogChange, ClusterId, Entry, Epoch, Expectations, GroupId, HostId,
+    Incarnation, MemberId, NamespaceId, NodeId, NodeInfo, NodeLoad, OnLoss, Profile, RoleIndex, RoleStatus,
+    Seq, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -374,4 +375,44 @@ fn those_who_have_ended_by_the_stores_word_are_not_counted() {
     after.store_sees(at(3 * LEASE_US), &BTreeSet::new());
     pass(&mut after, 3 * LEASE_US, 6 * LEASE_US, &[]);
     assert!(!after.has_resigned(), "there is nobody to be heard");
+}
+
+#[test]
+fn a_successor_hears_anew_which_roles_have_nothing_left_of_a_namespace_that_moves() {
+    let (mut before, mut kept) = formed();
+    let name = |text: &str| text.parse::<types::Name>().unwrap();
+    let profile = Profile::rs(1, 1).unwrap();
+    let changes = [
+        CatalogChange::CreatePool { name: name("own"), profile, groups: Some(1) },
+        CatalogChange::ConvertNamespace { name: name("default"), to: name("own") },
+    ];
+    for change in changes {
+        let request = AdminRequest { expect: None, command: AdminCommand::Catalog(change) };
+        before.administer(at(0), &request).unwrap();
+    }
+    let says = |coordinator: &mut Coordinator, group: u32, role: u8| {
+        let (group, role, namespace) = (GroupId(group), RoleIndex(role), NamespaceId::DEFAULT);
+        let primary = coordinator.map().unwrap().group(group).unwrap().data[usize::from(role.0)].primary;
+        let said = ToCoordinator::Converted { member: MemberId { group, role }, namespace, number: 1 };
+        coordinator.handle(at(1), primary.unwrap(), said);
+        let known = coordinator.map().unwrap().catalog.namespace(namespace).unwrap();
+        (known.pool.0, known.conversion.is_some())
+    };
+    let roles: Vec<(u32, u8)> = (0..2).flat_map(|group| (0..3).map(move |role| (group, role))).collect();
+    for (group, role) in &roles[..5] {
+        assert_eq!(says(&mut before, *group, *role), (0, true));
+    }
+    kept.take(&mut before, usize::MAX);
+    let mut after = kept.successor(at(1)).unwrap();
+    (0..6).for_each(|node| register(&mut after, at(1), host(node)));
+    assert_eq!(says(&mut after, 1, 2), (0, true), "of the others it knows nothing");
+    for (group, role) in &roles[..4] {
+        assert_eq!(says(&mut after, *group, *role), (0, true));
+    }
+    assert_eq!(says(&mut after, 1, 1), (1, false), "the last one");
+    // What it has decided the next one knows.
+    kept.take(&mut after, usize::MAX);
+    let last = kept.successor(at(2)).unwrap();
+    let known = last.map().unwrap().catalog.namespace(NamespaceId::DEFAULT).unwrap();
+    assert_eq!((known.pool.0, known.conversion.is_some(), known.conversions), (1, false, 1));
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use codec::Coder;
 use store::{Budget, Quotas, StoreConfig};
-use types::op::{Failure, Outcome};
+use types::op::{Failure, Outcome, Request};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
@@ -67,6 +67,16 @@ pub enum Action {
     Whole {
         /// As given to `begin_gather`.
         token: Token,
+    },
+    /// Ask whoever of this node has the group, be it this worker or another one: as by `submit`. What comes of it is for
+    /// `Host::hear_onward`.
+    Ask {
+        /// This host's number for it.
+        number: u64,
+        /// Where it goes.
+        place: Place,
+        /// What.
+        request: Box<Request>,
     },
     /// Answer a request that `submit` left pending, or end an upload or a read.
     Reply {

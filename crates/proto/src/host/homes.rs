@@ -1,7 +1,9 @@
 //! Where the keys of each namespace lie: what the catalog says, laid out for whoever looks a key up with every request.
 
+use std::cmp::Ordering;
+
 use types::op::Failure;
-use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Slot, SlotRange};
+use types::{Catalog, Deal, KeyHash, Namespace, NamespaceId, Pool, Slot, SlotRange};
 
 use super::driver::Place;
 
@@ -12,11 +14,26 @@ pub(super) struct Homes {
     all: Vec<Home>,
 }
 
+/// Where a key is that has left a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    /// At a role of the pool that its namespace moves to.
+    Next(Place),
+    /// Where the map says that it is: the namespace has come to its pool, or moves to another one since.
+    Home(Place),
+    /// Who knows a newer map knows that.
+    NewerMap,
+}
+
 /// Where the keys of one namespace lie.
 #[derive(Debug)]
 pub(super) struct Home {
     namespace: NamespaceId,
     deal: Deal,
+    /// The same of the pool that it moves to, if it does.
+    next: Option<Deal>,
+    /// How often it has begun to move.
+    conversions: u32,
     /// What of it is lost to the namespace.
     lost: Vec<SlotRange>,
 }
@@ -26,7 +43,9 @@ impl Homes {
     pub(super) fn of(catalog: &Catalog) -> Self {
         let home = |known: &Namespace| {
             let deal = catalog.pool(known.pool)?.deal();
-            Some(Home { namespace: known.id, deal, lost: known.lost.clone() })
+            let next = catalog.target_of(known.id).map(Pool::deal);
+            let conversions = known.conversions;
+            Some(Home { namespace: known.id, deal, next, conversions, lost: known.lost.clone() })
         };
         Self { all: catalog.namespaces.iter().filter_map(home).collect() }
     }
@@ -52,6 +71,18 @@ impl Home {
         let member = self.deal.member_of_slot(slot);
         let is_lost = self.lost.iter().any(|lost| lost.first <= slots.last && slots.first <= lost.last);
         Place { refusal: is_lost.then_some(Failure::Lost), ..Place::of(member) }
+    }
+
+    /// Where what has this hash is, if by conversion `number` it has left the role where it was.
+    pub(super) fn place_after(&self, hash: KeyHash, number: u32) -> After {
+        match (number.cmp(&self.conversions), &self.next) {
+            (Ordering::Equal, Some(next)) => {
+                After::Next(Place { hash, member: Some(next.member_of(hash)), refusal: None })
+            }
+            // It is over.
+            (Ordering::Equal, None) | (Ordering::Less, _) => After::Home(self.place(hash)),
+            (Ordering::Greater, _) => After::NewerMap,
+        }
     }
 
     /// Where what has this hash is.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use store::{Area, ClassUse, CohortUse, Replica};
-use types::{MemberId, NamespaceId, RunClass, Seq, Term, Time};
+use types::{Catalog, GroupId, MemberId, NamespaceId, RunClass, Seq, Term, Time};
 use wire::message::Record;
 use wire::object::Harm;
 
@@ -17,6 +17,8 @@ use crate::primary::{self, LostKey, Primary};
 pub struct NamespaceUse {
     /// Of which it is the primary.
     pub items: CohortUse,
+    /// Those among them that are found, and still to go to the pool that it moves to.
+    pub leaving: CohortUse,
     /// Bytes of the pages of chunks, of data and parities.
     pub chunk_bytes: u64,
 }
@@ -25,6 +27,7 @@ impl NamespaceUse {
     /// With that at another one.
     pub fn add(&mut self, other: Self) {
         self.items.add(other.items);
+        self.leaving.add(other.leaving);
         self.chunk_bytes = self.chunk_bytes.saturating_add(other.chunk_bytes);
     }
 }
@@ -103,9 +106,18 @@ impl Host {
     #[must_use]
     pub fn namespace_uses(&self) -> BTreeMap<NamespaceId, NamespaceUse> {
         let mut uses: BTreeMap<NamespaceId, NamespaceUse> = BTreeMap::new();
-        let stores = self.members.primaries().all().values().filter_map(Primary::store);
-        for (cohort, known) in stores.flat_map(|store| store.replica().cohorts().uses()) {
-            uses.entry(cohort.namespace()).or_default().items.add(known);
+        let catalog = self.map().map(|map| &map.catalog);
+        let primaries = self.members.primaries().all().values();
+        let stores = primaries.filter_map(|primary| Some((primary.core().member().group, primary.store()?)));
+        for (group, store) in stores {
+            for (cohort, known) in store.replica().cohorts().uses() {
+                let of_namespace = uses.entry(cohort.namespace()).or_default();
+                of_namespace.items.add(known);
+                let leaves = catalog.is_some_and(|catalog| leaves(catalog, cohort.namespace(), group));
+                if leaves && store.replica().cohorts().is_present(cohort) {
+                    of_namespace.leaving.add(known);
+                }
+            }
         }
         for (namespace, bytes) in self.chunks().flat_map(|(_, chunks)| chunks.taken_by_namespaces()) {
             uses.entry(namespace).or_default().chunk_bytes += bytes;
@@ -162,6 +174,12 @@ impl Host {
     pub fn routed_requests(&self) -> usize {
         self.routes.len()
     }
+}
+
+/// Whether `namespace` moves by `catalog`, and `group` is one of its former pool.
+fn leaves(catalog: &Catalog, namespace: NamespaceId, group: GroupId) -> bool {
+    let moves = catalog.namespace(namespace).is_some_and(|known| known.conversion.is_some());
+    moves && catalog.pool_of(namespace).is_some_and(|pool| pool.has(group))
 }
 
 /// Stripes of values in chunks that the newest scrub has found here to be no code words.

@@ -10,6 +10,7 @@
 //! | `links` | who is linked, and what of theirs waits (`early`) |
 //! | `members` | `primaries` and parities, each kind in a `roster`, also those that may come back (`dormant`) |
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
+//! | `onward` | requests for data roles of the pool that a namespace moves to |
 //!
 //! `timers` says what is done when time has passed, `quotas` what becomes of shares of quotas, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
@@ -23,6 +24,7 @@ mod links;
 mod members;
 mod memory;
 mod objects;
+mod onward;
 mod primaries;
 mod quotas;
 mod roster;
@@ -61,6 +63,7 @@ use links::Links;
 use members::Members;
 pub use memory::{HostMemory, IndexMemory};
 pub use objects::Streams;
+use onward::Onward;
 use routes::Routes;
 pub use stats::HostStats;
 pub(crate) use surroundings::Surroundings;
@@ -74,6 +77,7 @@ pub struct Host {
     links: Links,
     members: Members,
     routes: Routes,
+    onward: Onward,
     objects: Objects,
     /// A round of shares that was heard, and not noted yet.
     round: Option<Round>,
@@ -93,6 +97,7 @@ impl Host {
             links: Links::default(),
             members: Members::default(),
             routes: Routes::default(),
+            onward: Onward::default(),
             objects: Objects::default(),
             round: None,
             to_close: VecDeque::new(),
@@ -182,7 +187,8 @@ impl Host {
 
     /// What has changed of the map.
     fn adopt_changes(&mut self, now: Now, changes: &MapChanges) {
-        let adopted = match self.views.adopt_changes(changes, self.around.config().rules) {
+        let (rules, host) = (self.around.config().rules, self.around.host());
+        let adopted = match self.views.adopt_changes(changes, rules, host) {
             Ok(adopted) => adopted,
             Err(error) => return tracing::error!(%error, "changes of the map that cannot be"),
         };
@@ -223,8 +229,13 @@ impl Host {
         }
     }
 
-    /// A group's view, if it is newer than the one known.
+    /// A group's view, if it is newer than the one known. One that makes this host a primary comes with all that has changed of the map
+    /// before it: what namespaces have moved to other pools decides what a primary may answer.
     fn adopt_view(&mut self, now: Now, view: &GroupView) {
+        let (rules, host) = (self.around.config().rules, self.around.host());
+        if rules.primaries_know_the_map(self.views.appoints(view, host)) {
+            return;
+        }
         if self.views.adopt(view) {
             self.appoint(now, view);
             self.note_view(now, view);
@@ -394,6 +405,7 @@ impl Host {
         }
         let close = |(peer, why)| Action::Close { peer, why };
         let answer = poll_answer(self.around.out(), &self.links);
+        let answer = answer.or_else(|| self.onward.poll());
         let news = answer.or_else(|| self.objects.transfers().poll_news().map(Action::from));
         news.or_else(|| self.to_close.pop_front().map(close))
     }
@@ -414,7 +426,7 @@ impl Host {
     /// Where its memory goes. Takes a pass over all run tables, and asks the system for each extent.
     #[must_use]
     pub fn memory(&self) -> HostMemory {
-        let passing = self.routes.memory_bytes() + self.links.memory_bytes();
+        let passing = self.routes.memory_bytes() + self.onward.memory_bytes() + self.links.memory_bytes();
         let queued = passing + self.around.outbox().memory_bytes() + self.objects.memory_bytes();
         HostMemory::of(&self.members, &self.objects, queued)
     }
@@ -485,6 +497,7 @@ fn carry_out_all(host: &mut Host, now: Now) -> bool {
             host.close(peer, why);
         }
         any |= host.streams(now).exchange();
+        any |= host.exchange_onward(now);
         // One at a time, so that what it brings about goes out before the next one is handled.
         let Some(message) = host.around.out().loopback.pop_front() else { break };
         any = true;
@@ -503,7 +516,7 @@ fn poll_answer(out: &mut Outbox, links: &Links) -> Option<Action> {
                 let message = PeerMessage::Answer(Answer { id, outcome });
                 return Some(Action::Send { to: host.node, message });
             }
-            ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Nobody => {}
+            ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Giver(..) | ReplyTo::Nobody => {}
         }
     }
     None

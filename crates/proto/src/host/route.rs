@@ -10,6 +10,7 @@ use wire::message::{Answer, Forward};
 
 use super::Host;
 use super::driver::{Place, Submitted, Token};
+use super::homes::After;
 use super::routes::Forwarded;
 use crate::Now;
 use crate::outbox::ReplyTo;
@@ -60,7 +61,18 @@ impl Host {
         match (&request.op, member) {
             (Op::Scan(scan), _) => self.views.locate_scan(scan),
             (_, Some(member)) if request.key.is_none() => Place::of(member),
-            _ => self.views.locate(request.key_bytes()),
+            _ => match request.departure() {
+                None => self.views.locate(request.key_bytes()),
+                Some(departure) => self.place_after(request, departure.number),
+            },
+        }
+    }
+
+    /// Where a request goes whose key has left its role by conversion `number`.
+    fn place_after(&self, request: &Request, number: u32) -> Place {
+        match self.views.locate_after(request.key_bytes(), number) {
+            After::Next(place) | After::Home(place) => place,
+            After::NewerMap => Place { member: None, ..self.views.locate(request.key_bytes()) },
         }
     }
 
@@ -83,7 +95,13 @@ impl Host {
         }
         let limits = &self.around.config().limits;
         let Some(to) = role.primary.filter(|host| self.links.has(*host)) else {
-            return self.routes.wait(limits, Some(member), pending);
+            // An item that is given away is sent again by whoever has it still.
+            let goes_now = pending.request.is_transfer();
+            return if goes_now {
+                Some(Outcome::Failed(Failure::Unavailable))
+            } else {
+                self.routes.wait(limits, Some(member), pending)
+            };
         };
         match self.routes.forward(limits, Forwarded { to, member, pending, sent: now.time }) {
             Ok(message) => {
@@ -122,7 +140,9 @@ impl Host {
         };
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
-        if answer.outcome == Outcome::Failed(Failure::WrongPrimary) {
+        if let Outcome::Failed(Failure::Departed(departure)) = answer.outcome {
+            self.follow(now, pending, departure);
+        } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);
             if let Some(busy) = self.routes.wait(&self.around.config().limits, Some(member), pending) {

@@ -92,9 +92,13 @@ impl HostStats {
         match op {
             Op::Get(_) | Op::Debug | Op::Scan(_) => self.reads += 1,
             Op::Store(_) => self.stores += 1,
-            Op::Delete(_) | Op::Arith(_) | Op::Touch(_) | Op::Flush(_) | Op::Object(_) | Op::Session => {
-                self.changes += 1;
-            }
+            Op::Delete(_)
+            | Op::Arith(_)
+            | Op::Touch(_)
+            | Op::Flush(_)
+            | Op::Object(_)
+            | Op::Session
+            | Op::Expect(_) => self.changes += 1,
         }
     }
 

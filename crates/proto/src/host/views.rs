@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use types::op::Failure;
 use types::{
-    Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, ImpossibleMap, KeyHash, MapChanges,
+    Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, HostId, ImpossibleMap, KeyHash, MapChanges,
     MemberId, Scan, SlotRange, Time, split_key,
 };
 
 use super::driver::Place;
-use super::homes::Homes;
+use super::homes::{After, Homes};
 use crate::{Rules, Timing};
 
 /// See the module.
@@ -55,6 +55,13 @@ impl Views {
         Place { hash, member: None, refusal }
     }
 
+    /// Where a key is that has left its role by conversion `number` of its namespace.
+    pub(super) fn locate_after(&self, key: &[u8], number: u32) -> After {
+        let hash = self.map.as_ref().map(|map| KeyHash::of(map.cluster, key));
+        let home = hash.zip(self.homes.find(split_key(key).0));
+        home.map_or_else(|| After::Home(self.locate(key)), |(hash, home)| home.place_after(hash, number))
+    }
+
     /// Where the keys are that a scan is about.
     pub(crate) fn locate_scan(&self, scan: &Scan) -> Place {
         let nowhere = Place { hash: KeyHash(0), member: None, refusal: None };
@@ -63,6 +70,10 @@ impl Views {
             let refusal = map.catalog.is_gone(scan.namespace).then_some(Failure::NoNamespace);
             return Place { refusal, ..nowhere };
         };
+        // Where it moves, keys are at roles of either pool, and go from one to the other.
+        if map.catalog.target_of(scan.namespace).is_some() {
+            return Place { refusal: Some(Failure::Unavailable), ..nowhere };
+        }
         let pool = map.catalog.pool_of(scan.namespace);
         let range = SlotRange { first: scan.slot, last: scan.slot };
         match pool.and_then(|pool| pool.whole_roles(range)) {
@@ -96,7 +107,17 @@ impl Views {
         &mut self,
         changes: &MapChanges,
         rules: Rules,
+        host: HostId,
     ) -> Result<Adopted, ImpossibleMap> {
+        let lacks_base = self.map.as_ref().is_some_and(|map| map.version < changes.since);
+        let is_early =
+            |view: &&GroupView| rules.primaries_know_the_map(lacks_base && self.appoints(view, host));
+        let early: Vec<GroupId> = changes.views.iter().filter(is_early).map(|view| view.group).collect();
+        if !early.is_empty() {
+            let mut changes = changes.clone();
+            changes.views.retain(|view| !early.contains(&view.group));
+            return self.adopt_changes(&changes, rules, host);
+        }
         let Some(map) = &mut self.map else { return Ok(Adopted::default()) };
         let is_newer =
             |view: &&GroupView| map.group(view.group).is_none_or(|known| known.version < view.version);
@@ -115,6 +136,15 @@ impl Views {
             self.asked.remove(group);
         }
         Ok(Adopted { is_whole, views })
+    }
+
+    /// Whether `view` makes `host` the primary of a data role for a term that is not known here.
+    pub(super) fn appoints(&self, view: &GroupView, host: HostId) -> bool {
+        let known = self.group(view.group);
+        view.data_roles().any(|(role, data)| {
+            let before = known.and_then(|known| known.data_role(role));
+            data.primary == Some(host) && before.is_none_or(|before| before.term < data.term)
+        })
     }
 
     /// A group's view; whether it is newer than the one known.

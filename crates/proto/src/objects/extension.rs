@@ -194,7 +194,8 @@ impl Transfers {
         let Some(one) = self.extensions.all.get_mut(&id) else { return };
         one.asking = true;
         let get = Get { bump: Bump::Silent, ..Get::default() };
-        let request = Request { key: one.pending.request.key.clone(), op: Op::Get(get), once: None };
+        let request =
+            Request { key: one.pending.request.key.clone(), op: Op::Get(get), once: None, via: None };
         let (stream, owner, hash) = (Some(StreamId::Extension(id)), one.owner, one.hash());
         wanted.requests.push(OwnerRequest { stream, owner, hash, request });
     }

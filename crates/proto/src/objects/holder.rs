@@ -403,7 +403,7 @@ impl Holder {
             let moved = verdicts.moved.iter().find(|moved| moved.object == object);
             self.keep_all_of(rules, object, moved.map_or(&[], |moved| &moved.exceptions));
         }
-        self.fill.hear_verdicts(scope, verdicts);
+        self.fill.hear_verdicts(scope, &self.chunks, verdicts);
         self.inquiry.go_on(scope, self.member, &mut self.chunks);
     }
 

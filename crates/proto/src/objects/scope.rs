@@ -107,7 +107,7 @@ impl Scope<'_> {
         let catalog = &self.views.map()?.catalog;
         let pool = catalog.pool_of_group(group)?;
         let quotas = &self.around.config().quotas;
-        let limited = catalog.namespaces_in(pool.id).filter(|known| known.policy.quota_bytes > 0);
+        let limited = catalog.tenants_of(pool.id).filter(|known| known.policy.quota_bytes > 0);
         Some((pool.profile, limited.map(|known| (known.id, quotas.share(known.id)))))
     }
 

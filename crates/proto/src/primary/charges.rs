@@ -38,7 +38,7 @@ impl Charges {
     /// Other namespaces may have a quota by now. What is there is charged, and brings its part of the share with it.
     pub(super) fn heed(&mut self, quotas: &Quotas, catalog: &Catalog, pool: PoolId, cohorts: &Cohorts) {
         let mut before = std::mem::take(&mut self.rows).into_iter().peekable();
-        for limited in catalog.namespaces_in(pool).filter(|known| known.policy.quota_bytes > 0) {
+        for limited in catalog.tenants_of(pool).filter(|known| known.policy.quota_bytes > 0) {
             let (namespace, share) = (limited.id, quotas.share(limited.id));
             while before.next_if(|row| row.namespace < namespace).is_some() {}
             let known = before.next_if(|row| row.namespace == namespace);

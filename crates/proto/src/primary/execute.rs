@@ -91,7 +91,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
         Op::Object(ObjectOp::Renew(_) | ObjectOp::Abandon(_) | ObjectOp::Unpin(_)) => {
             unreachable!("these are about no item and are taken before")
         }
-        Op::Flush(_) | Op::Scan(_) => unreachable!("what has no key is taken before"),
+        Op::Flush(_) | Op::Scan(_) | Op::Expect(_) => unreachable!("what has no key is taken before"),
         Op::Session => Decision::Session,
     }
 }
@@ -192,7 +192,8 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
         | Op::Touch(_)
         | Op::Flush(_)
         | Op::Object(_)
-        | Op::Session => false,
+        | Op::Session
+        | Op::Expect(_) => false,
     }
 }
 
@@ -200,7 +201,7 @@ pub(super) fn is_plain_read(op: &Op) -> bool {
 pub(crate) fn is_repeatable(op: &Op) -> bool {
     match op {
         // A session that nobody knows of ends by itself.
-        Op::Debug | Op::Session | Op::Scan(_) => true,
+        Op::Debug | Op::Session | Op::Scan(_) | Op::Expect(_) => true,
         Op::Get(_) => is_plain_read(op),
         // An id that nobody knows of ends by itself; a Commit counts once.
         Op::Object(object) => !matches!(object, ObjectOp::Commit(_)),
@@ -527,6 +528,7 @@ pub(super) fn counts(op: &Op) -> bool {
         | Op::Flush(_)
         | Op::Object(_)
         | Op::Scan(_)
+        | Op::Expect(_)
         | Op::Session => false,
     }
 }

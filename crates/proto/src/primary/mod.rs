@@ -22,13 +22,16 @@
 //! | `objects` | ids of objects that may be committed, and who reads them |
 //! | `sessions` | writes that are done once |
 //! | `charges` | what namespaces with a quota take of the node's shares |
+//! | `departures`, `arrivals` | items that are given to another pool, and those that come of one |
 //!
 //! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
 
 mod absentees;
+mod arrivals;
 mod charges;
 mod commit;
 mod core;
+mod departures;
 mod events;
 mod execute;
 mod hand_over;
@@ -68,7 +71,9 @@ use crate::outbox::{Context, Means};
 use crate::parity::Parity;
 use crate::timers::TimerTable;
 use absentees::Absentees;
+use arrivals::Arrivals;
 use charges::Charges;
+use departures::Departures;
 use hand_over::HandOver;
 use lessons::{Lessons, Required};
 pub use objects::LostKey;
@@ -104,6 +109,8 @@ pub(crate) struct Primary {
     charges: Charges,
     objects: OwnedObjects,
     sessions: Sessions,
+    departures: Departures,
+    arrivals: Arrivals,
     /// Not before this the former primary's lease has surely ended.
     serve_from: Time,
     /// When what is done now and then was done last.
@@ -179,6 +186,8 @@ impl Primary {
             charges: Charges::default(),
             objects: OwnedObjects::of_new_term(context),
             sessions: Sessions::default(),
+            departures: Departures::default(),
+            arrivals: Arrivals::default(),
             serve_from,
             kept_up: now,
             timers: TimerTable::default(),
@@ -237,7 +246,9 @@ impl Primary {
             queue_bytes: self.waiting.memory_bytes()
                 + self.stream.keys_memory_bytes()
                 + self.objects.memory_bytes()
-                + self.sessions.memory_bytes(),
+                + self.sessions.memory_bytes()
+                + self.departures.memory_bytes()
+                + self.arrivals.memory_bytes(),
         }
     }
 
@@ -260,6 +271,7 @@ impl Primary {
         self.wall.check_invariants();
         self.objects.check_invariants();
         self.sessions.check_invariants();
+        self.departures.check_invariants();
         assert!(self.stream.is_empty() || self.store().is_some(), "only a store's changes are on their way");
         let lacks_pages = self.store().is_none_or(|store| store.absent_count() > 0);
         assert!(!lacks_pages || self.core.is_rebuilding(), "only a stand-in lacks pages");

@@ -1,15 +1,15 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
-use types::op::{Failure, ObjectOp, Op, Outcome};
-use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Scan, Time, WriteResult, split_key};
+use store::{Allocation, DataStore, Found, Item, ItemSpec, ItemState, QuotaShortage, Shortage, encoded_len};
+use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Transfer, Via};
+use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
 use super::objects::{Kept, ObjectEffects};
 use super::scan::{Look, Paged};
-use super::sessions::Known;
-use super::stream::{Draft, Header, Newest, PlacedItem, SendStream, Unknown};
+use super::sessions::{Followed, Known};
+use super::stream::{Draft, Header, Newest, PlacedItem, Purpose, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
@@ -17,14 +17,24 @@ use crate::rules::ScanRules;
 use crate::{Now, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
-/// whether values may lie in chunks. None if the namespace is no more; of what this node has not heard of yet neither.
-fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool)> {
+/// whether values may lie in chunks; also how often it has begun to move to another pool. None if the namespace is no more; of what this
+/// node has not heard of yet neither.
+fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool, u32)> {
     match context.catalog.namespace(namespace) {
-        Some(Namespace { policy, .. }) => {
-            Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some()))
+        Some(Namespace { policy, conversions, .. }) => {
+            Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some(), *conversions))
         }
-        None => (!context.catalog.is_gone(namespace)).then_some((0, false)),
+        None => (!context.catalog.is_gone(namespace)).then_some((0, false, 0)),
     }
+}
+
+/// The version that a write gets which would get `next`, in a namespace that has begun to move to another pool so often: of another
+/// quarter of all numbers than those of the pool before, so that no item gets a version again that it had there.
+fn version_in(context: &Context<'_>, next: u64, conversions: u32) -> u64 {
+    const SHIFT: u32 = u64::BITS - 2;
+    let quarter =
+        if context.rules.versions_tell_conversions_apart() { u64::from(conversions % 4) } else { 0 };
+    next ^ quarter << SHIFT
 }
 
 /// What a request does to objects that stores an item in the place of what is there now.
@@ -103,6 +113,7 @@ impl Primary {
         }
         match store.find(hash, key) {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
+            Found::Miss if self.departures.has(|| split_key(key).0) => crate::Read::Submit,
             Found::Miss => crate::Read::Miss,
             Found::Hit(addr, item) => {
                 if item.is_expired(self.wall.at(now.unix)) {
@@ -155,6 +166,13 @@ impl Primary {
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
         }
+        if self.departures.heed(context, &self.core, self.stream.last()) {
+            self.touch(Touched::ByEvents);
+        }
+        if let Some(departure) = pending.request.departure() {
+            // What has expired for the one is not to come back at the other.
+            self.wall.never_below(departure.wall);
+        }
         let store = self.phase.serving_mut();
         self.stream.flush_due(context, store);
         // A flush that is due takes effect with its commit, which tries this again.
@@ -167,7 +185,17 @@ impl Primary {
         if !self.stream.has_room(context.limits) {
             return Attempt::Wait(Wait::Log);
         }
+        if let Op::Expect(expect) = pending.request.op {
+            let may = self.arrivals.expect(expect);
+            return if may { Attempt::Answer(Outcome::Noted) } else { Attempt::failed(Failure::NotOpen) };
+        }
         if let Op::Flush(flush) = pending.request.op {
+            let is_quiet = self.departures.is_quiet(context, &self.core, flush.namespace);
+            if !context.rules.flushes_wait_for_transfers(is_quiet) {
+                return Attempt::Wait(Wait::Commit);
+            }
+            self.departures.end_flush(flush.namespace);
+            let store = self.phase.serving_mut();
             let logged = self.stream.flush(context, store, flush, pending.reply);
             return logged.map_or_else(Attempt::Wait, |()| Attempt::Logged);
         }
@@ -188,7 +216,13 @@ impl Primary {
         let store = self.phase.serving_mut();
         let (addr, item) = match store.find(pending.hash, pending.request.key_bytes()) {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
-            Found::Miss => return Attempt::Answer(Outcome::Miss),
+            Found::Miss => {
+                let wall = self.wall.told();
+                return match self.departures.number_of(|| pending.request.namespace()) {
+                    Some(number) => departed(context, &self.stream, pending, Departure { number, wall }),
+                    None => Attempt::Answer(Outcome::Miss),
+                };
+            }
             Found::Corrupt(_) => return Attempt::failed(Failure::Corrupt),
             Found::Hit(addr, item) => (addr, item),
         };
@@ -236,9 +270,10 @@ impl Primary {
         let next_version = self.stream.next_version(&self.core);
         let namespace = pending.request.namespace();
         let cohort = self.phase.serving().present_cohort(namespace);
-        let Some((default_ttl, takes_objects)) = policy(context, namespace) else {
+        let Some((default_ttl, takes_objects, conversions)) = policy(context, namespace) else {
             return Attempt::failed(Failure::NoNamespace);
         };
+        let next_version = version_in(context, next_version, conversions);
         let generation = cohort.generation();
         let next = execute::Context {
             now,
@@ -491,8 +526,12 @@ fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -
 fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     let once = pending.request.once.as_deref().expect("the caller has looked");
     let known = primary.sessions.look_up(context, primary.phase.serving(), primary.stream.committed(), once);
+    let last = primary.stream.last();
     let attempt = match known {
         Known::Nothing => attempt_undone(primary, context, pending),
+        Known::Answer(Outcome::Failed(Failure::NoSession)) if pending.request.via.is_some() => {
+            return follow_session(primary, context, once);
+        }
         Known::Answer(outcome) => return Attempt::Answer(pending.request.in_all(outcome)),
         Known::OnItsWay(seq, outcome) => match primary.stream.answer_with(seq, pending.reply, outcome) {
             Ok(()) => return Attempt::Logged,
@@ -501,6 +540,8 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
     };
     match attempt {
         Attempt::Answer(outcome) => Attempt::Answer(pending.request.in_all(outcome)),
+        // It may also have been sent on.
+        Attempt::Logged if primary.stream.last() == last => Attempt::Logged,
         Attempt::Logged => {
             primary
                 .stream
@@ -510,6 +551,23 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
             Attempt::Logged
         }
         Attempt::Wait(wait) => Attempt::Wait(wait),
+    }
+}
+
+/// The session of a client whose key has come here from another pool: it goes on under its number, for what has never been tried before.
+/// What has been is known to nobody here then.
+#[cold]
+fn follow_session(primary: &mut Primary, context: &mut Context<'_>, once: &Once) -> Attempt {
+    let store = primary.phase.serving_mut();
+    match primary.sessions.follow(context, store, primary.stream.last().next(), once.session) {
+        Followed::Begins => {
+            let mut draft = Draft::of(Purpose::Schedule);
+            draft.ops.push(IndexOp::SessionBegins { session: once.session });
+            primary.stream.append(context, store, draft);
+            Attempt::Wait(Wait::Commit)
+        }
+        Followed::IsBeginning => Attempt::Wait(Wait::Commit),
+        Followed::NoRoom => Attempt::failed(Failure::Busy),
     }
 }
 
@@ -529,15 +587,109 @@ fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pen
 /// What is to be done now, if nothing of it was.
 fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     if let Op::Object(op) = &pending.request.op
+        && op.object().is_some_and(|object| object.owner != primary.core.member())
+        && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
+    {
+        return departed(context, &primary.stream, pending, Departure { number, wall: primary.wall.told() });
+    }
+    if let Op::Object(op) = &pending.request.op
         && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
     {
         return Attempt::Answer(outcome);
     }
     let key = pending.request.key_bytes();
-    match primary.stream.newest(primary.phase.serving(), pending.hash, key) {
-        Ok(newest) => primary.attempt_change(context, pending, &newest),
-        Err(unknown) => unknown.into(),
+    let newest = match primary.stream.newest(primary.phase.serving(), pending.hash, key) {
+        Ok(newest) => newest,
+        Err(unknown) => return unknown.into(),
+    };
+    if let Some(Via::Transfer(transfer)) = pending.request.via.as_deref() {
+        return attempt_arrival(primary, context, pending, &newest, transfer);
     }
+    let is_session = matches!(pending.request.op, Op::Session);
+    if !is_session && let Some(number) = primary.departures.number_of(|| pending.request.namespace()) {
+        if newest.occupied.is_none() {
+            return departed(
+                context,
+                &primary.stream,
+                pending,
+                Departure { number, wall: primary.wall.told() },
+            );
+        }
+        // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
+        let is_object = newest.descriptor(primary.phase.serving()).is_some();
+        if context.rules.leaving_keys_stay(!is_object) {
+            primary.departures.want(pending.key());
+            primary.give_away(context);
+            return Attempt::Wait(Wait::Commit);
+        }
+    }
+    primary.attempt_change(context, pending, &newest)
+}
+
+/// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
+fn departed(
+    context: &mut Context<'_>,
+    stream: &SendStream,
+    pending: &Pending,
+    departure: Departure,
+) -> Attempt {
+    if context.rules.departed_are_committed(stream.is_about(pending.request.key_bytes())) {
+        return Attempt::Wait(Wait::Commit);
+    }
+    if !context.rules.departed_are_asked_for(true) {
+        return Attempt::Answer(Outcome::Miss);
+    }
+    context.out.departed.push_back((pending.clone(), departure));
+    Attempt::Logged
+}
+
+/// An item comes from a data role of another pool: as it is, in the place of a copy of it that came before.
+fn attempt_arrival(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    newest: &Newest,
+    transfer: &Transfer,
+) -> Attempt {
+    let pool = context.catalog.pool_of_group(primary.core.member().group).map(|pool| pool.id);
+    let namespace = pending.request.namespace();
+    let known =
+        context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.departure.number);
+    if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
+        return Attempt::failed(Failure::WrongPrimary);
+    }
+    if !primary.arrivals.are_expected(context.rules, transfer) {
+        return Attempt::failed(Failure::NotOpen);
+    }
+    let Op::Store(store) = &pending.request.op else { return Attempt::failed(Failure::NotOpen) };
+    let next_version = primary.stream.next_version(&primary.core);
+    let version = store.version.filter(|_| context.rules.items_keep_versions()).unwrap_or(next_version);
+    let generation = primary.phase.serving().present_cohort(namespace).generation();
+    let state = ItemState { stale: transfer.stale, win_sent: transfer.win_sent, generation, object: false };
+    let key = pending.request.key_bytes();
+    let mut image = Vec::with_capacity(encoded_len(key.len(), store.value.len()));
+    ItemSpec {
+        key,
+        value: [&store.value, b""],
+        client_flags: store.flags,
+        expiry: store.expiry.to_stored(),
+        version,
+        state,
+    }
+    .encode(&mut image);
+    let allocation = match primary.allocate(context, image.len()) {
+        Ok(allocation) => allocation,
+        Err(attempt) => return attempt,
+    };
+    // What is stored is charged already, where it comes from: it is kept whatever the quota is.
+    let (hash, occupied) = (pending.hash.into(), newest.occupied);
+    let store = primary.phase.serving_mut();
+    let cohort = store.present_cohort(namespace);
+    let placed = PlacedItem { key: pending.key(), hash, occupied, cohort, allocation, image };
+    let stored = Outcome::Stored(ItemView { version, ..ItemView::default() });
+    let draft = Draft::answering(pending, stored).with_objects(effects_of(pending, newest, store));
+    primary.stream.append_item(context, store, placed, draft);
+    Attempt::Logged
 }
 
 /// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether

@@ -33,6 +33,8 @@ pub(super) struct Sessions {
     under_way: BTreeMap<Name, (Seq, WriteResult)>,
     /// The same, in the order of their records.
     order: VecDeque<(Seq, Name)>,
+    /// Sessions of another data role that go on here, and whose beginnings are not committed.
+    beginning: BTreeMap<ClientSession, Seq>,
     /// Sessions whose ends are not committed.
     ending: BTreeMap<ClientSession, Seq>,
     looked: Time,
@@ -49,6 +51,16 @@ pub(super) enum Known {
     Answer(Outcome),
     /// The same, once this record is committed.
     OnItsWay(Seq, Outcome),
+}
+
+/// What becomes of a session of another data role.
+#[derive(Debug, PartialEq)]
+pub(super) enum Followed {
+    /// A record has to begin it.
+    Begins,
+    /// Such a record is on its way; or one that ends it.
+    IsBeginning,
+    NoRoom,
 }
 
 impl Sessions {
@@ -116,6 +128,25 @@ impl Sessions {
         may.then(|| self.own.insert(id)).map(|_| id)
     }
 
+    /// A session of another data role is to go on here, with record `seq`.
+    pub(super) fn follow(
+        &mut self,
+        context: &Context<'_>,
+        store: &DataStore,
+        seq: Seq,
+        session: ClientSession,
+    ) -> Followed {
+        if self.beginning.contains_key(&session) || self.ending.contains_key(&session) {
+            return Followed::IsBeginning;
+        }
+        if store.replica().sessions().len() + self.beginning.len() >= context.limits.client_sessions {
+            return Followed::NoRoom;
+        }
+        self.beginning.insert(session, seq);
+        self.heard.insert(session, context.now.time);
+        Followed::Begins
+    }
+
     /// A write was logged: what `record` says of it is on its way.
     pub(super) fn note_logged(&mut self, record: &Record) {
         let mut noted: Option<(Name, WriteResult)> = None;
@@ -141,6 +172,7 @@ impl Sessions {
 
     /// From here on the table has them.
     fn forget_committed(&mut self, committed: Seq) {
+        self.beginning.retain(|_, seq| *seq > committed);
         while let Some((_, name)) = self.order.pop_front_if(|(seq, _)| *seq <= committed) {
             self.under_way.remove(&name);
         }
@@ -188,7 +220,8 @@ impl Sessions {
     pub(super) fn memory_bytes(&self) -> usize {
         self.under_way.len() * size_of::<(Name, (Seq, WriteResult))>()
             + self.order.capacity() * size_of::<(Seq, Name)>()
-            + (self.heard.len() + self.ending.len()) * size_of::<(ClientSession, Time)>()
+            + (self.heard.len() + self.ending.len() + self.beginning.len())
+                * size_of::<(ClientSession, Time)>()
             + self.own.len() * size_of::<ClientSession>()
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Timer {
     Requests,
     /// An object that nobody goes on writing, or reading.
     Objects,
+    /// Items that go to another pool.
+    Departures,
 }
 
 /// What has happened since the timers were set.
@@ -60,6 +62,7 @@ impl Kind for Timer {
         Self::Serving,
         Self::Requests,
         Self::Objects,
+        Self::Departures,
     ];
 
     fn index(self) -> usize {
@@ -117,6 +120,7 @@ impl Primary {
                 self.stream.expire_answers(context);
             }
             Timer::Objects => self.objects.tick(context, &self.core),
+            Timer::Departures => self.give_away(context),
         }
     }
 
@@ -133,6 +137,7 @@ impl Primary {
                 self.timers.set_again(Timer::Parities, self.parities.due(self.stream.committed(), timing));
                 self.timers.set_again(Timer::Requests, requests);
                 self.timers.set_again(Timer::Objects, self.objects.due());
+                self.timers.set_again(Timer::Departures, self.departures.due(timing));
             }
             Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
@@ -167,6 +172,7 @@ impl Primary {
         }
         timers.set(Timer::Requests, self.waiting.due().min(self.stream.answers_due(timing)));
         timers.set(Timer::Objects, self.objects.due());
+        timers.set(Timer::Departures, self.departures.due(timing));
         timers
     }
 
@@ -181,6 +187,7 @@ impl Primary {
         let Some(store) = self.phase.store_mut() else { return };
         self.space.tick(context.now.time, store);
         self.heed_catalog(context);
+        self.give_away(context);
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);

@@ -205,11 +205,29 @@ pub enum Bug {
     RenewalIgnored,
     /// Sessions are numbered one after the other.
     SessionsCounted,
+    /// Who is told alone that he is a primary serves before he knows what has changed of the map before.
+    EarlyPrimary,
+    /// A primary writes a key that it has to give away.
+    LeavingKeyWritten,
+    /// A primary takes a key that it has given away for one that is not there.
+    DepartedIsMiss,
+    /// A primary sends its clients to where a key has gone before that is committed.
+    DepartedUncommitted,
+    /// A primary forgets an item when it has sent it to another pool.
+    GoneBeforeArrival,
+    /// A primary takes items that come late, after others have.
+    UnexpectedItem,
+    /// Items that move to another pool get other versions.
+    VersionsAnew,
+    /// Versions of one pool come again in another one.
+    VersionsRepeat,
+    /// A namespace is flushed while items of it are on their way to another pool.
+    FlushBeforeArrival,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 101] = [
+    pub const ALL: [Self; 110] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -311,5 +329,14 @@ impl Bug {
         Self::WindowKept,
         Self::RenewalIgnored,
         Self::SessionsCounted,
+        Self::EarlyPrimary,
+        Self::LeavingKeyWritten,
+        Self::DepartedIsMiss,
+        Self::DepartedUncommitted,
+        Self::GoneBeforeArrival,
+        Self::UnexpectedItem,
+        Self::VersionsAnew,
+        Self::VersionsRepeat,
+        Self::FlushBeforeArrival,
     ];
 }

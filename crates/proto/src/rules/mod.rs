@@ -8,6 +8,7 @@
 //! and that is all that it needs (`rules.read_needs_lease(is_leased)`); or a choice (`rules.common_end(received)`).
 
 mod bug;
+mod conversions;
 mod graphs;
 mod hand_overs;
 mod objects;

@@ -15,7 +15,12 @@ fn set_until(key: &str, expiry: u32) -> Request {
 
 fn touch(key: &str) -> Request {
     let op = Op::Touch(Expiry::Never);
-    Request { key: types::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(), op, once: None }
+    Request {
+        key: types::op::Key::new(Bytes::copy_from_slice(key.as_bytes())).ok(),
+        op,
+        once: None,
+        via: None,
+    }
 }
 
 impl Cluster {

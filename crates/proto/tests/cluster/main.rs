@@ -249,9 +249,16 @@ impl Cluster {
                 }
                 Action::Coordinator(message) => self.coordinator.handle(self.now, host_id(node.0), *message),
                 Action::Close { peer, why } => self.relink(node, peer, why),
+                Action::Reply { token: Token([asked, number]), outcome } if asked & ONWARD != 0 => {
+                    let now = self.clocks(node);
+                    if let Some(host) = self.hosts.get_mut(&node) {
+                        host.hear_onward(now, number, outcome);
+                    }
+                }
                 Action::Reply { token, outcome } => {
                     self.answers.insert(token, outcome);
                 }
+                Action::Ask { number, place, request } => self.ask_onward(node, number, place, request),
                 Action::Room { .. } => {}
                 Action::Part { token, bytes } => {
                     self.parts.entry(token).or_default().0.extend_from_slice(&bytes);
@@ -260,6 +267,15 @@ impl Cluster {
             }
         }
         moved
+    }
+
+    /// A host asks its own node, which has one worker.
+    fn ask_onward(&mut self, node: NodeId, number: u64, place: Place, request: Box<Request>) {
+        let (now, token) = (self.clocks(node), Token([ONWARD | u64::from(node.0), number]));
+        let Some(host) = self.hosts.get_mut(&node) else { return };
+        if let Submitted::Done(outcome) = host.submit(now, token, place, request) {
+            host.hear_onward(now, number, outcome);
+        }
     }
 
     fn is_late(&self, from: NodeId, to: NodeId, message: &PeerMessage) -> bool {

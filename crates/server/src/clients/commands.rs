@@ -504,6 +504,7 @@ fn access_of(op: &Op) -> Access {
         | Op::Touch(_)
         | Op::Flush(_)
         | Op::Object(_)
-        | Op::Session => Access::Write,
+        | Op::Session
+        | Op::Expect(_) => Access::Write,
     }
 }

@@ -167,6 +167,7 @@ impl Pair {
             Action::Reply { outcome, .. } => self.answers.push(outcome),
             Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),
+            Action::Ask { place, .. } => panic!("no namespace moves to another pool, and {place:?} is asked"),
         }
     }
 
@@ -179,7 +180,7 @@ impl Pair {
     fn submit(&mut self, op: Op) -> Submitted {
         let (now, primary) = (self.clock.now(), self.primary());
         let host = &mut self.hosts[primary];
-        let request = Request { key: types::op::Key::new("key".into()).ok(), op, once: None };
+        let request = Request { key: types::op::Key::new("key".into()).ok(), op, once: None, via: None };
         host.submit(now, Token([1, 0]), host.locate(b"key"), request)
     }
 

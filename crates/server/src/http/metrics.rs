@@ -150,6 +150,8 @@ metrics! {
     NAMESPACES of all: [(String, NamespaceStatus)] {
         gauge gestalt_namespace_items "Items of which this node is the primary, by namespace; '#' and a number for one that is gone."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.items)));
+        gauge gestalt_namespace_leaving_items "Items among them that are still to go to the pool that their namespace moves to."
+            = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.leaving_items)));
         gauge gestalt_namespace_slot_bytes "Bytes of their slots, parities not included."
             = by("namespace", all.iter().map(|(name, known)| (name.clone(), known.slot_bytes)));
         gauge gestalt_namespace_chunk_bytes "Bytes of the pages of its chunks at this node, of data and parities."

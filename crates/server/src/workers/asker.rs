@@ -17,11 +17,13 @@
 
 use proto::Token;
 
-/// Bits of a reply's number: a connection with a million commands a second would have to last for four years to use them up.
-const SLOT_BITS: u32 = 47;
+/// Bits of a reply's number: a connection with a million commands a second would have to last for two years to use them up.
+const SLOT_BITS: u32 = 46;
 /// The bit behind them: set for a stream.
 const STREAM: u64 = 1 << SLOT_BITS;
-const SHARD_SHIFT: u32 = SLOT_BITS + 1;
+/// The next one: set for the worker's host.
+const HOST: u64 = STREAM << 1;
+const SHARD_SHIFT: u32 = SLOT_BITS + 2;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,20 +45,30 @@ pub(crate) enum Awaits {
     Answer,
     /// News of a value that is sent or read bit by bit (`streams`).
     News,
+    /// The answer to a request of the worker's own host, whose number for it is the slot.
+    HostAnswer,
 }
 
 impl From<Asker> for Token {
     fn from(asker: Asker) -> Self {
         debug_assert!(asker.slot >> SLOT_BITS == 0, "no connection is asked so much");
-        let stream = if asker.awaits == Awaits::News { STREAM } else { 0 };
-        Self([asker.connection, u64::from(asker.shard) << SHARD_SHIFT | stream | asker.slot])
+        let kind = match asker.awaits {
+            Awaits::Answer => 0,
+            Awaits::News => STREAM,
+            Awaits::HostAnswer => HOST,
+        };
+        Self([asker.connection, u64::from(asker.shard) << SHARD_SHIFT | kind | asker.slot])
     }
 }
 
 impl From<Token> for Asker {
     fn from(Token([connection, rest]): Token) -> Self {
         let slot = rest & (STREAM - 1);
-        let awaits = if rest & STREAM == 0 { Awaits::Answer } else { Awaits::News };
+        let awaits = match (rest & STREAM != 0, rest & HOST != 0) {
+            (_, true) => Awaits::HostAnswer,
+            (true, false) => Awaits::News,
+            (false, false) => Awaits::Answer,
+        };
         // Exactly 16 bits are left: nothing is cut off.
         Self { shard: (rest >> SHARD_SHIFT) as u16, connection, slot, awaits }
     }
@@ -69,9 +81,11 @@ mod tests {
     #[test]
     fn a_token_names_the_asker() {
         for slot in [0, 1, (1 << SLOT_BITS) - 1] {
-            for (shard, connection, awaits) in
-                [(0, 0, Awaits::News), (u16::MAX, 7 << 32 | 3, Awaits::Answer), (1, u64::MAX, Awaits::News)]
-            {
+            for (shard, connection, awaits) in [
+                (0, 0, Awaits::News),
+                (u16::MAX, 7 << 32 | 3, Awaits::Answer),
+                (1, u64::MAX, Awaits::HostAnswer),
+            ] {
                 let asker = Asker { shard, connection, slot, awaits };
                 assert_eq!(Asker::from(Token::from(asker)), asker);
             }

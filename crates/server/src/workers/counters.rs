@@ -201,6 +201,7 @@ impl Counters {
             | OpKind::Decr
             | OpKind::Debug
             | OpKind::Object
+            | OpKind::Expect
             | OpKind::Session => (),
             OpKind::Scan => self.cmd_scan.inc(),
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas => {
@@ -243,7 +244,8 @@ impl Counters {
             OpKind::Cas => either(&self.cas_hits, &self.cas_misses),
             // memcached counts no outcomes of these, only that they came (`count_command`).
             OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => (),
-            OpKind::FlushAll | OpKind::Debug | OpKind::Object | OpKind::Session | OpKind::Scan => (),
+            OpKind::FlushAll | OpKind::Debug | OpKind::Object | OpKind::Session => (),
+            OpKind::Scan | OpKind::Expect => (),
         }
     }
 
@@ -254,7 +256,7 @@ impl Counters {
             Failure::TooLarge => self.store_too_large.inc(),
             Failure::OutOfMemory => self.store_no_memory.inc(),
             Failure::Busy | Failure::NotOpen | Failure::Replaced => self.failed_busy.inc(),
-            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession => {
+            Failure::Unavailable | Failure::WrongPrimary | Failure::NoSession | Failure::Departed(_) => {
                 self.failed_unavailable.inc()
             }
             Failure::Lost => self.failed_lost.inc(),

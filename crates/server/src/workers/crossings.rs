@@ -157,7 +157,7 @@ mod tests {
         let mut asked = 0;
         while from.may_ask(worker) {
             let key = types::op::Key::new(Bytes::from_static(b"k")).ok();
-            let request = Request { key, op: Op::Get(Get::default()), once: None };
+            let request = Request { key, op: Op::Get(Get::default()), once: None, via: None };
             from.ask(
                 worker,
                 Asking { asker: asker(from, asked), place: PLACE, asked: Time(1), request: request.into() },
@@ -212,7 +212,7 @@ mod tests {
         let (first, _to_first) = mesh.pop().expect("three");
         assert_eq!(asks_until_refused(&first, 1), CROSSINGS_OPEN as u64);
         assert!(!first.may_ask(1) && first.may_ask(2));
-        let request = Request { key: None, op: Op::Debug, once: None };
+        let request = Request { key: None, op: Op::Debug, once: None, via: None };
         first.ask(
             2,
             Asking { asker: asker(&first, 7), place: PLACE, asked: Time(1), request: request.into() },

@@ -68,14 +68,19 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
     while let Some((to, message)) = host.poll_message() {
         send(to, message);
     }
+    let mut asks = Vec::new();
     while let Some(action) = host.poll_action() {
         match action {
+            Action::Ask { number, place, request } => asks.push((number, place, request)),
             Action::Send { to, message } => send(to, message),
             Action::Close { peer, .. } => worker.links.close(peer),
             Action::Reply { token, outcome } => {
                 let asker = Asker::from(token);
                 match asker.awaits {
-                    Awaits::Answer => worker.reply(now, asker, outcome),
+                    Awaits::HostAnswer if asker.shard == worker.shard => {
+                        host.hear_onward(now, asker.slot, outcome);
+                    }
+                    Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
                     Awaits::News => worker.end_stream(token, News::Ended(outcome)),
                 }
             }
@@ -89,6 +94,11 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
             // A full queue is like a lost connection: the protocol asks again.
             Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(*message)),
         }
+    }
+    drop(host);
+    // The host may be asked itself.
+    for (number, place, request) in asks {
+        worker.ask_onward(now, number, place, request);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::node::shared::{Shared, WorkerFace};
 use crate::node::snapshot::{WorkerMemory, WorkerSnapshot};
 use crate::peers::guess::Guess;
 use crate::peers::links::Links;
-use crate::workers::asker::Asker;
+use crate::workers::asker::{Asker, Awaits};
 use crate::workers::bindings::{Binding, Bindings};
 use crate::workers::buffers::Pool;
 use crate::workers::counters::Counters;
@@ -158,10 +158,22 @@ impl Worker {
         }
     }
 
+    /// The host wants to know something of whoever has that group.
+    pub(super) fn ask_onward(&self, now: Now, number: u64, place: Place, request: Box<Request>) {
+        let asker = Asker { shard: self.shard, connection: 0, slot: number, awaits: Awaits::HostAnswer };
+        if let Some(outcome) = self.submit(now, asker, place, request) {
+            self.reply(now, asker, outcome);
+        }
+    }
+
     /// There is an answer, for a connection of this worker or for another worker.
     pub(crate) fn reply(&self, now: Now, asker: Asker, outcome: Outcome) {
         if asker.shard != self.shard {
             return self.crossings.answer(asker, outcome);
+        }
+        if asker.awaits == Awaits::HostAnswer {
+            self.pump.request();
+            return self.host.borrow_mut().hear_onward(now, asker.slot, outcome);
         }
         self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
     }
@@ -255,13 +267,17 @@ impl Worker {
     /// Every data role that has keys of `namespace`: one at least.
     ///
     /// # Errors
-    /// If there is no such namespace, or none that is known of yet.
+    /// If there is no such namespace, or none that is known of yet, or it moves to another pool.
     pub(crate) fn data_roles(&self, namespace: NamespaceId) -> Result<Vec<MemberId>, Failure> {
         let host = self.host.borrow();
         let map = host.map().ok_or(Failure::Unavailable)?;
         let is_gone = map.catalog.is_gone(namespace);
         let missing = if is_gone { Failure::NoNamespace } else { Failure::Unavailable };
         let pool = map.catalog.pool_of(namespace).ok_or(missing)?;
+        // Its keys are at roles of either pool, and go from one to the other.
+        if map.catalog.target_of(namespace).is_some() {
+            return Err(Failure::Busy);
+        }
         let roles = |group: GroupId| {
             (0..pool.profile.k()).map(move |role| MemberId { group, role: RoleIndex(role as u8) })
         };

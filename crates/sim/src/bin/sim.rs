@@ -74,6 +74,7 @@ fn parse_focus(text: &str) -> Result<Focus, String> {
         Focus::Sessions,
         Focus::Native,
         Focus::Scans,
+        Focus::Conversions,
     ];
     let named = all.into_iter().find(|f| f.to_string() == text);
     let names = || all.map(|focus| focus.to_string()).join(", ");

@@ -36,6 +36,8 @@ pub(crate) struct Look<'a> {
     pub nodes: &'a Nodes,
     pub members: Members<'a>,
     pub protection: Protection,
+    /// Whether a key may be at another role than the one where it was at first.
+    pub keys_move: bool,
     pub extent: Extent,
     pub rng: Rng,
     pub stats: Stats,

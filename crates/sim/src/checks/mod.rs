@@ -135,6 +135,7 @@ impl Onlooker<'_> {
             view,
             members: Members::of(&self.cluster.nodes, view),
             protection: self.stage.options.protection(),
+            keys_move: self.stage.options.convert_every_us > 0,
             extent,
             rng: Rng::new(seed, 0),
             stats: Stats::default(),

@@ -13,7 +13,9 @@ use crate::cluster::nodes::Nodes;
 use crate::stage::book::Book;
 
 pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
-    for namespace in map.catalog.namespaces.iter().filter(|known| known.policy.quota_bytes > 0) {
+    // What moves to another pool is charged at both for a while, and takes its room there whatever the quota is.
+    let is_limited = |known: &&Namespace| known.policy.quota_bytes > 0 && known.conversions == 0;
+    for namespace in map.catalog.namespaces.iter().filter(is_limited) {
         let Some(quota) = map.catalog.data_quota(namespace.id) else { continue };
         let taken: u64 = map.groups.iter().map(|view| taken_in(nodes, view, namespace)).sum();
         let refused = map.groups.iter().map(|view| refused_in(nodes, view, namespace.id)).max().unwrap_or(0);

@@ -304,7 +304,7 @@ impl Clients {
         let key = &self.keys[ask.key];
         let once = ask.named.as_ref().map(|named| named.once);
         let (member, request) = match ask.op {
-            Op::Flush(_) => (Some(key.member), Request { key: None, op: ask.op, once: None }),
+            Op::Flush(_) => (Some(key.member), Request { key: None, op: ask.op, once: None, via: None }),
             op => (None, request(&key.bytes, op).once(once)),
         };
         let submission = Submission { token: Token([u64::from(call), 0]), member, request };
@@ -396,7 +396,7 @@ impl Clients {
             // Not everybody has heard yet that the role has begun anew.
             Failure::Lost => role.is_some_and(|role| role.status.is_lost() || role.origin > Term(1)),
             // A seed damages no memory; and to find the right primary is the nodes' business.
-            Failure::Corrupt | Failure::WrongPrimary => false,
+            Failure::Corrupt | Failure::WrongPrimary | Failure::Departed(_) => false,
             Failure::NoSession => self.named.contains_key(&call),
             _ => true,
         };

@@ -33,7 +33,7 @@ impl Turns {
             Op::Store(_) | Op::Arith(_) => (self.came, self.went) = (Some(calls), Some(calls)),
             Op::Delete(_) | Op::Flush(_) | Op::Touch(_) => self.went = Some(calls),
             Op::Get(get) if get.may_change() => self.went = Some(calls),
-            Op::Get(_) | Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) => {}
+            Op::Get(_) | Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) | Op::Expect(_) => {}
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn asked(op: &Op, body: impl FnOnce(&Bytes) -> Body) -> Option<Asked>
         Op::Delete(delete) => Asked::Delete { compare: delete.compare },
         Op::Arith(arith) => Asked::Arith { direction: arith.direction, delta: arith.delta, initial: None },
         Op::Touch(_) => Asked::Touch { ttl },
-        Op::Flush(_) | Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) => return None,
+        Op::Flush(_) | Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) | Op::Expect(_) => return None,
     })
 }
 

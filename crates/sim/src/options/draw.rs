@@ -41,6 +41,7 @@ impl Options {
             Focus::Sessions => options.with_sessions(rng),
             Focus::Native => options.with_native_clients(rng),
             Focus::Scans => options.with_scans(rng),
+            Focus::Conversions => options.with_conversions(rng),
         };
         let focused = Self { founders: focused.nodes, ..focused };
         // Each from a stream of its own: one draw more in any of these leaves all that the
@@ -151,6 +152,7 @@ impl Options {
             namespaces: 0,
             quota_bytes: 0,
             catalog_every_us: 0,
+            convert_every_us: 0,
             objects: None,
             natives: None,
         };

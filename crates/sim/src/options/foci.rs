@@ -246,6 +246,26 @@ impl Options {
         options
     }
 
+    /// Namespaces that move to another pool while roles are taken over, move, and come back; half of the seeds have clients with sessions.
+    pub(super) fn with_conversions(self, rng: &mut Rng) -> Self {
+        let mut options = match rng.weighted(&[3, 3, 2, 2]) {
+            0 => self,
+            1 => self.with_double_faults(rng),
+            2 => self.with_moves(rng),
+            _ => self.with_returns(rng),
+        };
+        options.focus = Focus::Conversions;
+        options.faults.beyond = 0;
+        options.sessions = rng.pick(&[0, 0, 1, 2]);
+        options.clients = options.clients.max(6);
+        options.number_keys = 12;
+        // By verb: what done twice, or of an old copy, shows in the key.
+        options.mix = [24, 3, 8, 8, 3, 12, 3, 12, 8, 16, 4, 4, 0];
+        options.convert_every_us = options.timing.node_lease_us * rng.range(1, 12) / 4;
+        options.calls = options.calls.min(6_000);
+        options
+    }
+
     /// Two clients of three are native, in processes that come and go, over connections that break.
     pub(super) fn with_native_clients(self, rng: &mut Rng) -> Self {
         let mut options = match rng.weighted(&[4, 2, 3, 2]) {

@@ -35,6 +35,8 @@ pub enum Focus {
     Native,
     /// Scans by native clients.
     Scans,
+    /// Namespaces that move to another pool.
+    Conversions,
 }
 
 impl fmt::Display for Focus {
@@ -55,6 +57,7 @@ impl fmt::Display for Focus {
             Self::Sessions => "sessions",
             Self::Native => "native",
             Self::Scans => "scans",
+            Self::Conversions => "conversions",
         })
     }
 }

@@ -115,6 +115,8 @@ pub struct Options {
     pub quota_bytes: u64,
     /// Time between two changes of pools and namespaces; 0 = none.
     pub catalog_every_us: u64,
+    /// Time between two namespaces that move to another pool, or stand still on their way; 0 = none.
+    pub convert_every_us: u64,
     /// Values in chunks, if there are any.
     pub objects: Option<Objects>,
     /// Clients of the native protocol, if there are any among them.
@@ -200,6 +202,7 @@ impl Options {
             namespaces: 0,
             quota_bytes: 0,
             catalog_every_us: 0,
+            convert_every_us: 0,
             objects: None,
             natives: None,
         }

@@ -42,7 +42,8 @@ impl Options {
         let once_in = if self.focus == Focus::Native { 2 } else { 4 };
         let always = matches!(self.focus, Focus::Objects | Focus::Graphs) || self.reads_parts();
         let wanted = always || rng.once_in(once_in);
-        if !wanted || self.faults.beyond > 0 {
+        // What lies in chunks does not move to another pool.
+        if !wanted || self.faults.beyond > 0 || self.focus == Focus::Conversions {
             return self;
         }
         let lease_us = self.timing.node_lease_us;

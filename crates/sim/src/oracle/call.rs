@@ -53,7 +53,7 @@ impl Call {
                 _ => None,
             },
             Op::Flush(_) => Some(None),
-            Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) => Some(state),
+            Op::Debug | Op::Object(_) | Op::Session | Op::Scan(_) | Op::Expect(_) => Some(state),
             Op::Store(store) => after_store(contents, call, store, state, outcome),
             Op::Arith(arith) => after_count(contents, *arith, state, outcome),
         }

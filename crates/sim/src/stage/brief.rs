@@ -3,7 +3,7 @@
 use std::fmt;
 
 use types::ChunkId;
-use types::op::{Op, Outcome};
+use types::op::{Failure, Op, Outcome};
 use wire::graph::{GraphMessage, News, Run, SlowLink};
 use wire::message::{FromCoordinator, GroupBody, GroupMessage, LearnPart, PeerMessage, ToCoordinator};
 use wire::object::ObjectMessage;
@@ -151,7 +151,7 @@ pub(crate) fn outcome_number(outcome: &Outcome) -> u64 {
         Outcome::Noted => 13,
         Outcome::Session(session) => 14 ^ session.0 << 4,
         Outcome::Keys(page) => 15 ^ (page.keys.len() as u64) << 4,
-        Outcome::Failed(failure) => 11 ^ (*failure as u64) << 4,
+        Outcome::Failed(failure) => 11 ^ number_of_failure(*failure) << 4,
     }
 }
 
@@ -360,6 +360,27 @@ pub(crate) fn brief_bytes(bytes: &[u8]) -> String {
     format!("\"{}{dots}\" ({} B)", shown.escape_ascii(), bytes.len())
 }
 
+/// The same of a failure.
+fn number_of_failure(failure: Failure) -> u64 {
+    const ALL: [Failure; 14] = [
+        Failure::NotANumber,
+        Failure::TooLarge,
+        Failure::OutOfMemory,
+        Failure::Busy,
+        Failure::Unavailable,
+        Failure::Lost,
+        Failure::NoNamespace,
+        Failure::Unknown,
+        Failure::Corrupt,
+        Failure::WrongPrimary,
+        Failure::NotOpen,
+        Failure::Replaced,
+        Failure::NoSession,
+        Failure::Expired,
+    ];
+    ALL.iter().position(|known| *known == failure).unwrap_or(ALL.len()) as u64
+}
+
 /// An operation in a few words.
 pub(crate) fn brief_op(op: &Op) -> String {
     match op {
@@ -384,6 +405,7 @@ pub(crate) fn brief_op(op: &Op) -> String {
         Op::Session => "session".to_owned(),
         Op::Scan(scan) => format!("{scan:?}").to_lowercase(),
         Op::Object(op) => format!("{op:?}").to_lowercase(),
+        Op::Expect(expect) => format!("expect of {} as {} of {}", expect.from, expect.number, expect.term),
     }
 }
 

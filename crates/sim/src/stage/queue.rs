@@ -74,6 +74,8 @@ pub(crate) enum Event {
     Probe,
     /// An operator makes, changes or removes a pool or a namespace.
     Catalog,
+    /// An operator has a namespace move to another pool.
+    Convert,
 }
 
 /// What happens to native clients, and to their connections.

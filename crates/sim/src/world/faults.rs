@@ -1,6 +1,6 @@
 //! What the nemesis has planned is done, and undone.
 
-use super::{World, probes};
+use super::{World, conversions, probes};
 use crate::cluster::process::Life;
 use crate::nemesis::{Deed, Strike, Undo, plan};
 use crate::stage::queue::Event;
@@ -12,6 +12,7 @@ impl World {
         self.reign().scrub_later();
         probes::later(self);
         self.reign().change_catalog_later();
+        conversions::later(self);
     }
 
     /// A fault is due: now, or when certain messages are under way.

@@ -5,7 +5,7 @@ use types::HostId;
 use types::op::Op;
 use wire::message::{FromCoordinator, PeerMessage};
 
-use super::World;
+use super::{World, conversions};
 use crate::cluster::nodes::Ticked;
 use crate::cluster::process::{Input, Submission};
 use crate::nemesis::Target;
@@ -202,6 +202,9 @@ impl World {
                     let id = self.cluster.nodes.id_of(host);
                     let what = format!("{peer} has sent {id} what cannot be: {why}");
                     self.stage.book.fail("impossible", None, what);
+                }
+                Action::Ask { number, place, request } => {
+                    conversions::ask(self, host, number, place, request);
                 }
                 Action::Room { token } => self.stir(token),
                 Action::Part { token, bytes } => self.part(token, &bytes),

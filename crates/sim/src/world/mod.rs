@@ -15,6 +15,7 @@
 //! - [`Checks`]: when the inside of members is looked at.
 
 mod chunks;
+pub(crate) mod conversions;
 mod faults;
 mod hosts;
 mod landings;
@@ -200,6 +201,7 @@ impl World {
             Event::Scrub => self.reign().scrub(),
             Event::Probe => probes::next(self),
             Event::Catalog => self.reign().change_catalog(),
+            Event::Convert => conversions::next(self),
         }
     }
 }

@@ -9,7 +9,7 @@ use native::GetAsk;
 use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
 use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want};
 
-use super::World;
+use super::{World, conversions};
 use crate::cluster::process::{Life, Submission};
 use crate::options::Objects;
 use crate::stage::queue::Event;
@@ -115,6 +115,9 @@ impl World {
 
     /// An answer of a host, for the client or for what its node does for it.
     pub(super) fn answer(&mut self, host: usize, token: Token, outcome: Outcome) {
+        if conversions::hear(self, token, &outcome) {
+            return;
+        }
         let read = self.streams.reads.remove(&token);
         if let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.remove(&token)
             && outcome == Outcome::Failed(Failure::Replaced)

@@ -503,6 +503,12 @@ impl DataStore {
         absent + self.hand.memory_bytes() + self.slots.pins_memory_bytes()
     }
 
+    /// The hash of a key of this cluster.
+    #[must_use]
+    pub fn hash_of(&self, key: &[u8]) -> types::KeyHash {
+        types::KeyHash::of(self.contents.cluster(), key)
+    }
+
     /// The first items from `from` on. Looks at those of one hash, and never at more of the index than lies between two entries.
     #[must_use]
     pub fn step(&self, from: IndexHash) -> Step<'_> {

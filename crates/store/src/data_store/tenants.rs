@@ -33,10 +33,13 @@ impl Tenants {
     #[must_use]
     pub fn of(catalog: &Catalog, pool: PoolId, eviction: Eviction, edition: u64) -> Self {
         let by_default = eviction == Eviction::Clock;
-        let is_excepted = |known: &&Namespace| known.policy.evict.evicts(by_default) != by_default;
+        // What moves to another pool stays until it is there: a late copy of what was evicted would bring it back.
+        let leaves = |known: &Namespace| known.pool == pool && known.conversion.is_some();
+        let evicts = |known: &Namespace| known.policy.evict.evicts(by_default) && !leaves(known);
         let ids = |known: &Namespace| known.id;
-        let excepted = catalog.namespaces_in(pool).filter(is_excepted).map(ids).collect();
-        let known = catalog.namespaces_in(pool).map(ids).collect();
+        let is_excepted = |known: &&Namespace| evicts(known) != by_default;
+        let excepted = catalog.tenants_of(pool).filter(is_excepted).map(ids).collect();
+        let known = catalog.tenants_of(pool).map(ids).collect();
         Self { eviction, excepted, known, next: catalog.next_namespace, edition }
     }
 

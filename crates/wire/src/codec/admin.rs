@@ -178,6 +178,14 @@ impl Wire for CatalogChange {
                 change.put(out);
             }
             Self::RemoveNamespace { name } => put_tagged(4, name, out),
+            Self::ConvertNamespace { name, to } => {
+                put_tagged(5, name, out);
+                to.put(out);
+            }
+            Self::PauseConversion { name, paused } => {
+                put_tagged(6, name, out);
+                paused.put(out);
+            }
         }
     }
 
@@ -196,6 +204,8 @@ impl Wire for CatalogChange {
             },
             3 => Self::SetPolicy { name: Wire::take(from)?, change: Wire::take(from)? },
             4 => Self::RemoveNamespace { name: Wire::take(from)? },
+            5 => Self::ConvertNamespace { name: Wire::take(from)?, to: Wire::take(from)? },
+            6 => Self::PauseConversion { name: Wire::take(from)?, paused: Wire::take(from)? },
             tag => return Err(BadBody::Tag(tag)),
         })
     }

@@ -1,8 +1,8 @@
 //! Pools and namespaces, and their quotas.
 
 use types::{
-    Catalog, Grant, Name, Namespace, NamespaceId, ObjectPolicy, Policy, PolicyChange, Pool, PoolId,
-    PoolSlots, QuotaReport, QuotaUse, Round, Striped,
+    Catalog, Conversion, Grant, Name, Namespace, NamespaceId, ObjectPolicy, Policy, PolicyChange, Pool,
+    PoolId, PoolSlots, QuotaReport, QuotaUse, Round, Striped,
 };
 
 use super::coordinator::MAX_GROUPS;
@@ -12,7 +12,8 @@ use super::{BadBody, Entry, Reader, Wire, Writer, wire_newtypes, wire_struct};
 wire_newtypes!(PoolId);
 wire_struct!(Pool { id, name, profile, first_group, groups, slot_bits });
 wire_struct!(PoolSlots { pool, slots });
-wire_struct!(Namespace { id, name, pool, policy, lost });
+wire_struct!(Namespace { id, name, pool, policy, lost, conversion, conversions });
+wire_struct!(Conversion { to, paused });
 wire_struct!(Policy { evict, on_loss, default_ttl_seconds, quota_bytes, objects });
 wire_struct!(ObjectPolicy { striped_above, chunk_bytes, layout });
 wire_struct!(PolicyChange { evict, on_loss, default_ttl_seconds, quota_bytes, striped, chunk_bytes, layout });

@@ -46,6 +46,7 @@ wire_choice!(ToCoordinator {
     13 => Confirmed { group: group, view: view, epoch: epoch },
     14 => Quotas { 0: report },
     15 => Chunks { 0: report },
+    16 => Converted { member: member, namespace: namespace, number: number },
 });
 wire_enum!(ChunkReport {
     0 => Open { group: group },

@@ -5,18 +5,23 @@ use types::{ClientSession, MAX_ITEM_KEY_BYTES, MAX_PAGE_KEYS, Once, Scan, ScanBo
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
-    Arith, Bump, Claim, Commit, Condition, Delete, Direction, Expiry, Failure, Flush, FlushAt, Get, ItemView,
-    Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Unpin, Want,
+    Arith, Bump, Claim, Commit, Condition, Delete, Departure, Direction, Expect, Expiry, Failure, Flush,
+    FlushAt, Get, ItemView, Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Transfer, Unpin,
+    Via, Want,
 };
 
 wire_newtypes!(UnixSeconds, ClientSession);
 
-/// A flush and a scan have no key, which is written as one of no bytes; everything else has one. What is done once has its name behind a number
-/// in the place of an operation's, so that what has none is written as if there were no names.
+/// What is for a whole role has no key, which is written as one of no bytes; everything else has one. What is done once has its name behind a number
+/// in the place of an operation's, and so has the way that is not the usual one, so that what has neither is written as if there were none.
 impl Wire for Request {
     fn put(&self, out: &mut Writer<'_>) {
         out.count(self.key_bytes().len(), MAX_KEY_LEN);
         out.bytes(self.key_bytes());
+        if let Some(via) = &self.via {
+            VIA.put(out);
+            via.put(out);
+        }
         if let Some(once) = &self.once {
             NAMED.put(out);
             once.put(out);
@@ -26,21 +31,24 @@ impl Wire for Request {
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
         let bytes = Bytes::take(from)?;
+        let via = if from.skip_if(VIA) { Some(<Box<Via> as Wire>::take(from)?) } else { None };
         let once = if from.skip_if(NAMED) { Some(<Box<Once> as Wire>::take(from)?) } else { None };
         let op = Op::take(from)?;
         match op {
-            Op::Flush(_) | Op::Scan(_) if bytes.is_empty() && once.is_none() => {
-                Ok(Self { key: None, op, once })
+            Op::Flush(_) | Op::Scan(_) | Op::Expect(_) if bytes.is_empty() && once.is_none() => {
+                Ok(Self { key: None, op, once, via })
             }
-            Op::Flush(_) | Op::Scan(_) => Err(BadBody::Key),
+            Op::Flush(_) | Op::Scan(_) | Op::Expect(_) => Err(BadBody::Key),
             _ if once.is_some() && !op.can_be_done_once() => Err(BadBody::Range),
-            op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op, once }),
+            op => Ok(Self { key: Some(Key::received(bytes).map_err(|_| BadBody::Key)?), op, once, via }),
         }
     }
 }
 
 /// In the place of an operation's number.
 const NAMED: u8 = 0xff;
+/// The same, before that.
+const VIA: u8 = 0xfe;
 
 const MAX_KEY_LEN: u32 = MAX_ITEM_KEY_BYTES as u32;
 
@@ -55,7 +63,12 @@ wire_enum!(Op {
     7 => Object { 0: object },
     8 => Session {},
     9 => Scan { 0: scan },
+    10 => Expect { 0: expect },
 });
+wire_enum!(Via { 0 => Departed { 0: departure }, 1 => Transfer { 0: transfer } });
+wire_struct!(Transfer { expected, departure, stale, win_sent });
+wire_struct!(Departure { number, wall });
+wire_struct!(Expect { from, term, number });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
     0 => Begin { 0: condition },
@@ -142,6 +155,7 @@ wire_enum!(Failure {
     11 => Replaced {},
     12 => NoSession {},
     13 => Expired {},
+    14 => Departed { 0: departure },
 });
 wire_struct!(ItemView {
     value,

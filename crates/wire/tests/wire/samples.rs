@@ -153,9 +153,10 @@ impl Sample for Key {
 
 impl Sample for Request {
     fn sample(from: &mut Gen) -> Self {
-        match from.of() {
+        let request = match from.of() {
             Op::Flush(at) => Self::flush(at),
             Op::Scan(scan) => Self::scan(*scan),
+            Op::Expect(expect) => Self::expect(expect),
             op if op.can_be_done_once() => {
                 let behind = from.below(1024) as u16;
                 let sequence = u32::from(behind) + 1 + from.below(1 << 20) as u32;
@@ -163,7 +164,8 @@ impl Sample for Request {
                 Self::on(from.of(), op).once(from.one_in(2).then_some(once))
             }
             op => Self::on(from.of(), op),
-        }
+        };
+        Self { via: if from.one_in(4) { Some(from.of()) } else { None }, ..request }
     }
 }
 
@@ -349,7 +351,12 @@ impl Sample for Catalog {
             let made = catalog.create_pool(name("p", at), from.of(), 1 + from.below(3) as u32);
             made.expect("there is room for it");
             let made = catalog.create_namespace(name("n", at), &name("p", at), from.of());
-            made.expect("there is room for it");
+            let made = made.expect("there is room for it");
+            if from.one_in(3) {
+                catalog.convert(&name("n", at), &Name::default_name()).expect("it is elsewhere");
+                catalog.pause_conversion(&name("n", at), from.of()).expect("it is on its way");
+                assert!(from.one_in(2) || catalog.end_conversion(made));
+            }
             if from.one_in(4) {
                 catalog.remove_namespace(&name("n", at)).expect("it was just made");
                 catalog.remove_pool(&name("p", at)).expect("nobody is in it any more");
@@ -467,6 +474,9 @@ impl Sample for SocketAddr {
 }
 
 structs! {
+    Transfer { expected, departure, stale, win_sent }
+    Departure { number, wall }
+    Expect { from, term, number }
     HostId { node, incarnation }
     NodeInfo { host, peer, memcached, http, native, zone, alive }
     Layout { version, nodes, repair, scrub, on_loss }
@@ -553,7 +563,7 @@ choices! {
         7 CaughtUp { group, role, term, learner, lesson } 8 GaveUp { group, learner, since }
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
-        14 Quotas { 0 } 15 Chunks { 0 }
+        14 Quotas { 0 } 15 Chunks { 0 } 16 Converted { member, namespace, number }
     }
     LearnPart {
         0 Begin { rows, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
@@ -583,7 +593,7 @@ choices! {
     }
     CatalogChange {
         0 CreatePool { name, profile, groups } 1 RemovePool { name } 2 CreateNamespace { name, pool, policy }
-        3 SetPolicy { name, change } 4 RemoveNamespace { name }
+        3 SetPolicy { name, change } 4 RemoveNamespace { name } 5 ConvertNamespace { name, to } 6 PauseConversion { name, paused }
     }
     AdminAnswer { 0 Layout { 0 } 1 CanStop { 0 } 2 Accepted { 0 } 3 Catalog { 0 } }
     AdminError {
@@ -592,7 +602,8 @@ choices! {
         6 StillThere { node, reason, way_out } 7 BadCatalog { reason }
     }
     Message { 0 Link { 0 } 1 Peer { 0 } 2 ToCoordinator { 0 } 3 FromCoordinator { 0 } }
-    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} 9 Scan { 0 } }
+    Op { 0 Get { 0 } 1 Store { 0 } 2 Delete { 0 } 3 Arith { 0 } 4 Touch { 0 } 5 Debug {} 6 Flush { 0 } 7 Object { 0 } 8 Session {} 9 Scan { 0 } 10 Expect { 0 } }
+    Via { 0 Departed { 0 } 1 Transfer { 0 } }
     Expiry { 0 Never {} 1 At { 0 } }
     FlushAt { 0 Now {} 1 At { 0 } }
     Claim { 0 Never {} 1 IfDue {} }
@@ -607,7 +618,7 @@ choices! {
     }
     Failure {
         0 NotANumber {} 1 TooLarge {} 2 OutOfMemory {} 3 Busy {} 4 Unavailable {} 5 Lost {} 6 Unknown {}
-        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {} 13 Expired {}
+        7 Corrupt {} 8 WrongPrimary {} 9 NoNamespace {} 10 NotOpen {} 11 Replaced {} 12 NoSession {} 13 Expired {} 14 Departed { 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stories of one coordinator: a state, one event, the exact list of what it sends.
 
 mod complaints;
+mod conversions;
 mod learners;
 mod quotas;
 mod recovery;

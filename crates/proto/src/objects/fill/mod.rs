@@ -414,10 +414,10 @@ impl Fill {
     }
 
     /// An owner has answered: what nobody has need not be here if it is not committed, and is lost if it is.
-    pub(super) fn hear_verdicts(&mut self, scope: &mut Scope<'_>, verdicts: &Verdicts) {
+    pub(super) fn hear_verdicts(&mut self, scope: &mut Scope<'_>, chunks: &ChunkStore, verdicts: &Verdicts) {
         for (object, verdict) in &verdicts.verdicts {
             if scope.rules().objects().owner_knows(object.term, verdicts.term) {
-                self.conclude(*object, *verdict);
+                self.conclude(chunks, *object, *verdict);
             }
         }
         self.go_on_listing_or_next(scope);
@@ -431,7 +431,7 @@ impl Fill {
         self.batches.leave_out(is_meant);
     }
 
-    fn conclude(&mut self, object: ObjectId, verdict: Verdict) {
+    fn conclude(&mut self, chunks: &ChunkStore, object: ObjectId, verdict: Verdict) {
         if verdict == Verdict::Dead {
             return self.leave_out(|chunk| chunk.object == object);
         }
@@ -439,7 +439,8 @@ impl Fill {
         let numbers: Vec<u64> =
             self.mends.iter().filter(|(_, mend)| ended(mend)).map(|(number, _)| *number).collect();
         for mend in numbers.into_iter().filter_map(|number| self.mends.remove(&number)) {
-            if verdict == Verdict::Committed {
+            // What was committed after all had said that they lack it has come from its writer, here too.
+            if verdict == Verdict::Committed && chunks.get(mend.chunk()).is_none() {
                 tracing::error!(member = %self.member, chunk = %mend.chunk(), "nobody has this chunk: it is lost");
                 self.lost.insert(mend.chunk(), mend.into_listed());
                 self.told = Time(0);

@@ -8,7 +8,7 @@ use proto::{
     Timing, Token,
 };
 use store::{Budget, Eviction, StoreConfig};
-use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, Request, Store, StoreMode};
+use types::op::{Expiry, Failure, Flush, FlushAt, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
     ClusterId, GroupId, HostId, Incarnation, MemberId, NamespaceId, NodeId, NodeInfo, NodeLoad, Profile,
     RoleIndex, Time, UnixSeconds,
@@ -166,6 +166,13 @@ impl World {
                 Action::Coordinator(message) => self.mail.push_back(Mail::Up { from, message: *message }),
                 Action::Close { peer, .. } => self.cut(node, peer.node),
                 Action::Reply { .. } => self.toll.answered += 1,
+                // Nobody waits for what becomes of it for ever.
+                Action::Ask { number, .. } => {
+                    let (now, outcome) = (self.now, Outcome::Failed(Failure::Unavailable));
+                    if let Some(host) = self.hosts.get_mut(&node) {
+                        host.hear_onward(now, number, outcome);
+                    }
+                }
                 Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             }
         }

@@ -104,6 +104,7 @@ impl Presiding {
                 // Who sends these has registered.
                 ToCoordinator::FetchView { .. }
                 | ToCoordinator::Chunks(_)
+                | ToCoordinator::Converted { .. }
                 | ToCoordinator::Stalled { .. }
                 | ToCoordinator::Repaired { .. }
                 | ToCoordinator::Fenced { .. }

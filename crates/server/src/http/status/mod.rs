@@ -11,7 +11,7 @@ use cluster::health::{Assessment, Fullness};
 use cluster::{Codes, PoolProtection, Protection, worst_off};
 use proto::{LostKey, NamespaceUse, RoleBytes, ScrubFinding};
 use serde::{Deserialize, Serialize};
-use store::{Category, CohortUse};
+use store::Category;
 use types::{
     Catalog, ClusterMap, DataRole, Forming, GroupId, GroupView, HostId, Layout, Learner, MemberId,
     NamespaceId, NodeId, PoolSlots, RoleIndex, RoleStatus, ScrubProgress, Term, ViewVersion,
@@ -119,6 +119,12 @@ pub struct NamespaceStatus {
     pub items: u64,
     /// Bytes of their slots; parities come on top.
     pub slot_bytes: u64,
+    /// Items among them that are still to go to the pool that it moves to.
+    #[serde(default)]
+    pub leaving_items: u64,
+    /// Bytes of their slots.
+    #[serde(default)]
+    pub leaving_slot_bytes: u64,
     /// Bytes of the pages of its chunks, of data and parities; a moving role's count at both ends.
     #[serde(default)]
     pub chunk_bytes: u64,
@@ -153,8 +159,13 @@ pub(crate) fn namespaces(workers: &[WorkerSnapshot]) -> Vec<NamespaceStatus> {
     for (namespace, known) in workers.iter().flat_map(|worker| &worker.namespaces) {
         sums.entry(*namespace).or_default().add(*known);
     }
-    let status = |(namespace, NamespaceUse { items: CohortUse { items, bytes }, chunk_bytes })| {
-        NamespaceStatus { namespace, items, slot_bytes: bytes, chunk_bytes }
+    let status = |(namespace, NamespaceUse { items, leaving, chunk_bytes })| NamespaceStatus {
+        namespace,
+        items: items.items,
+        slot_bytes: items.bytes,
+        leaving_items: leaving.items,
+        leaving_slot_bytes: leaving.bytes,
+        chunk_bytes,
     };
     sums.into_iter().map(status).collect()
 }

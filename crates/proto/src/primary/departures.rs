@@ -1,0 +1,523 @@
+//! Items that a primary gives away, since their namespace moves to another pool (docs/pools.md, "To another pool").
+//!
+//! As long as the conversion lasts this primary decides about the keys that it has, and no key comes to it any more. It changes nothing
+//! of them but that they go: an item is sent to the primary that the new pool has for it, and removed here when that one has committed
+//! it. Until then it is read here, and who would write it waits. Whoever asks for a key that is not here (any more) is sent on.
+//!
+//! Nothing of this is written down. A stand-in finds in its index what has not gone, and sends it again: the same item, for nobody has
+//! written it meanwhile. What may still be under way of an earlier try, of this primary or of one before it, must not arrive after that:
+//! so each try has a number, which the receiver is told first (`Expect`), and from then on takes items of this role under no other one. A
+//! try ends when anything that was sent under its number is left without an answer.
+//!
+//! | what is asked of a receiver | when |
+//! | --- | --- |
+//! | `Expect` | before the first item, and after each one of which nobody knows whether it has arrived |
+//! | a `Store` by way of `Transfer` | for each item: the ones that somebody wants to write first, the others in the order of their hashes |
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+use store::{DataStore, Found, Item, Step};
+use types::op::{Departure, Expect, Expiry, Failure, Op, Outcome, Request, Store, StoreMode, Transfer, Via};
+use types::{
+    Catalog, Deal, KeyHash, MemberId, Namespace, NamespaceId, ScanBound, Seq, Time, UnixSeconds, split_key,
+};
+use wire::message::ToCoordinator;
+
+use super::core::Core;
+use super::stream::{Draft, Purpose, SendStream};
+use crate::Timing;
+use crate::host::driver::Place;
+use crate::outbox::{Ask, Context, ReplyTo};
+
+/// Items on their way at once.
+const GIVEN_AT_ONCE: usize = 64;
+/// Bytes of them.
+const GIVEN_BYTES: usize = 1 << 20;
+/// Keys that somebody waits to write, and that have not been sent yet.
+const WANTED: usize = 1024;
+/// Hashes of the index that are looked at in one go.
+const LOOKS: usize = 256;
+/// Numbers of questions have the term above the count.
+const TERM_SHIFT: u32 = 32;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Departures {
+    /// Of which catalog `leaving` is, as the host counts them.
+    edition: u64,
+    leaving: SmallVec<[Leaving; 1]>,
+    /// Namespaces that have moved, and whose pool is another one now, with the number of the last conversion; ascending.
+    away: Vec<(NamespaceId, u32)>,
+    receivers: BTreeMap<MemberId, Receiver>,
+    /// By the number of the question.
+    given: BTreeMap<u64, Given>,
+    /// Their keys.
+    keys: BTreeSet<Bytes>,
+    given_bytes: usize,
+    /// Those that somebody waits to write.
+    wanted: VecDeque<Bytes>,
+    numbers: u64,
+    /// Nothing is sent before.
+    rests_until: Time,
+    looked: Time,
+}
+
+/// A namespace that leaves.
+struct Leaving {
+    namespace: NamespaceId,
+    /// Which of its conversions.
+    number: u32,
+    /// Where to.
+    deal: Deal,
+    /// Nothing goes but what is waited for.
+    paused: bool,
+    /// Where to look for the next item; none: from the beginning.
+    next: Option<ScanBound>,
+    /// What was decided before this primary knew of it is committed with this record.
+    known_at: Seq,
+    /// Somebody flushes it: nothing is sent before.
+    flushing_until: Time,
+    reported: Option<Time>,
+}
+
+/// Who gets items.
+#[derive(Default)]
+struct Receiver {
+    /// The number under which they are sent.
+    number: u64,
+    /// Whether it was said that they will come.
+    expects: bool,
+    /// The question that says so.
+    asked: Option<u64>,
+}
+
+/// An item on its way.
+struct Given {
+    key: Bytes,
+    hash: KeyHash,
+    receiver: MemberId,
+    version: u64,
+    bytes: usize,
+    /// The record that removes it here.
+    removal: Option<Seq>,
+}
+
+/// What it takes of its primary.
+pub(super) struct Site<'a> {
+    pub core: &'a Core,
+    pub stream: &'a mut SendStream,
+    pub store: &'a mut DataStore,
+    /// By this second it may have been said that something has expired.
+    pub told: UnixSeconds,
+}
+
+impl Departures {
+    /// Other namespaces may leave by now; whether that was looked at.
+    #[inline]
+    pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) -> bool {
+        let is_new = self.edition != context.edition;
+        if is_new {
+            self.edition = context.edition;
+            // An answer to an earlier primary of this host must not be taken for one to this.
+            self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
+            self.leave(context.catalog, core, last);
+        }
+        is_new
+    }
+
+    #[cold]
+    fn leave(&mut self, catalog: &Catalog, core: &Core, last: Seq) {
+        let pool = catalog.pool_of_group(core.member().group).map(|pool| pool.id);
+        let before = std::mem::take(&mut self.leaving);
+        for known in catalog.namespaces.iter().filter(|known| Some(known.pool) == pool) {
+            let Some((conversion, to)) = known.conversion.zip(catalog.target_of(known.id)) else { continue };
+            let before =
+                before.iter().find(|one| (one.namespace, one.number) == (known.id, known.conversions));
+            self.leaving.push(Leaving {
+                namespace: known.id,
+                number: known.conversions,
+                deal: to.deal(),
+                paused: conversion.paused,
+                next: before.and_then(|before| before.next),
+                known_at: before.map_or(last, |before| before.known_at),
+                flushing_until: Time(0),
+                reported: None,
+            });
+        }
+        let away = |known: &&Namespace| {
+            let is_here = Some(known.pool) == pool || pool.is_some_and(|pool| known.comes_to(pool));
+            known.conversions > 0 && !is_here
+        };
+        let of = |known: &Namespace| {
+            // What has not ended yet has begun with a role of another pool.
+            let ended = known.conversions.wrapping_sub(u32::from(known.conversion.is_some()));
+            (known.id, ended)
+        };
+        self.away = catalog.namespaces.iter().filter(away).map(of).collect();
+        if self.leaving.is_empty() {
+            self.receivers.clear();
+            self.wanted.clear();
+        }
+    }
+
+    /// Whether nothing leaves.
+    pub(super) fn is_empty(&self) -> bool {
+        self.leaving.is_empty()
+    }
+
+    /// Whether keys of `namespace` leave, or have left.
+    #[inline]
+    pub(super) fn has(&self, namespace: impl FnOnce() -> NamespaceId) -> bool {
+        self.number_of(namespace).is_some()
+    }
+
+    /// By which conversion keys of `namespace` leave, or have left; none if they do not.
+    #[inline]
+    pub(super) fn number_of(&self, namespace: impl FnOnce() -> NamespaceId) -> Option<u32> {
+        let is_nobody = self.leaving.is_empty() && self.away.is_empty();
+        if is_nobody { None } else { self.number_in(namespace()) }
+    }
+
+    fn number_in(&self, namespace: NamespaceId) -> Option<u32> {
+        let leaving = self.find(namespace).map(|one| one.number);
+        leaving.or_else(|| {
+            let at = self.away.binary_search_by_key(&namespace, |(known, _)| *known).ok()?;
+            Some(self.away[at].1)
+        })
+    }
+
+    fn find(&self, namespace: NamespaceId) -> Option<&Leaving> {
+        self.leaving.iter().find(|one| one.namespace == namespace)
+    }
+
+    fn find_mut(&mut self, namespace: NamespaceId) -> Option<&mut Leaving> {
+        self.leaving.iter_mut().find(|one| one.namespace == namespace)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.given_bytes
+            + self.given.len() * size_of::<(u64, Given)>()
+            + self.wanted.iter().map(Bytes::len).sum::<usize>()
+            + self.receivers.len() * size_of::<(MemberId, Receiver)>()
+    }
+
+    /// Somebody waits to write `key`, which is here.
+    pub(super) fn want(&mut self, key: Bytes) {
+        let is_known = self.keys.contains(&key) || self.wanted.contains(&key);
+        if !is_known && self.wanted.len() < WANTED {
+            self.wanted.push_back(key);
+        }
+    }
+
+    /// Whether nothing of `namespace` is on its way, and nothing that ever was can still arrive. Nothing is sent for a while then, so that
+    /// it comes to that.
+    pub(super) fn is_quiet(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        namespace: NamespaceId,
+    ) -> bool {
+        let until = context.now.time + context.timing.request_deadline_us;
+        let Some(leaving) = self.find_mut(namespace) else { return true };
+        leaving.flushing_until = until;
+        let (deal, slots) = (leaving.deal, own_hashes(context.catalog, core));
+        let Some((first, last)) = slots else { return false };
+        let mut all_expect = true;
+        for receiver in receivers_of(deal, first, last) {
+            all_expect &= self.expect(context, core, receiver);
+        }
+        let is_of = |given: &Given| split_key(&given.key).0 == namespace;
+        all_expect && !self.given.values().any(is_of)
+    }
+
+    /// The flush is decided.
+    pub(super) fn end_flush(&mut self, namespace: NamespaceId) {
+        if let Some(leaving) = self.find_mut(namespace) {
+            leaving.flushing_until = Time(0);
+        }
+    }
+
+    /// Whether `receiver` expects what comes under the newest number; it is asked to, if not.
+    fn expect(&mut self, context: &mut Context<'_>, core: &Core, receiver: MemberId) -> bool {
+        let known = self.receivers.entry(receiver).or_default();
+        if known.expects || known.asked.is_some() {
+            return known.expects;
+        }
+        self.numbers += 1;
+        (known.number, known.asked) = (self.numbers, Some(self.numbers));
+        let expect = Expect { from: core.member(), term: core.term(), number: self.numbers };
+        let reply = ReplyTo::Giver(core.member(), self.numbers);
+        let request = Box::new(Request::expect(expect));
+        context.out.asks.push_back(Ask { reply, place: Place::of(receiver), request });
+        false
+    }
+
+    /// It is looked at: not again before the time-out for retries.
+    pub(super) fn look(&mut self, now: Time) {
+        self.looked = now;
+    }
+
+    /// Sends what may go now, and removes nothing.
+    pub(super) fn go_on(&mut self, context: &mut Context<'_>, site: &mut Site<'_>) {
+        if self.leaving.is_empty() {
+            return;
+        }
+        let committed = site.stream.committed();
+        self.drop_given(|given| given.removal.is_some_and(|seq| seq <= committed));
+        if context.now.time >= self.rests_until {
+            self.give_wanted(context, site);
+            for at in 0..self.leaving.len() {
+                self.give_next(context, site, at);
+            }
+        }
+        self.report(context, site);
+    }
+
+    fn drop_given(&mut self, is_over: impl Fn(&Given) -> bool) {
+        for (_, given) in self.given.extract_if(.., |_, given| is_over(given)) {
+            self.keys.remove(&given.key);
+            self.given_bytes -= given.bytes;
+        }
+    }
+
+    fn has_room(&self, site: &Site<'_>, context: &Context<'_>) -> bool {
+        self.given.len() < GIVEN_AT_ONCE
+            && self.given_bytes < GIVEN_BYTES
+            && site.stream.has_room(context.limits)
+    }
+
+    fn give_wanted(&mut self, context: &mut Context<'_>, site: &mut Site<'_>) {
+        for _ in 0..self.wanted.len() {
+            if !self.has_room(site, context) {
+                return;
+            }
+            let Some(key) = self.wanted.pop_front() else { return };
+            let hash = site.store.hash_of(&key);
+            if let Found::Hit(_, item) = site.store.find(hash, &key)
+                && !self.give(context, site, item)
+            {
+                self.wanted.push_back(key);
+            }
+        }
+    }
+
+    /// Sends some of what is found next.
+    fn give_next(&mut self, context: &mut Context<'_>, site: &mut Site<'_>, at: usize) {
+        let Leaving { namespace, paused, mut next, flushing_until, .. } = self.leaving[at];
+        let is_empty = site.store.replica().cohorts().use_of(namespace).items == 0;
+        let rests = paused || context.now.time < flushing_until || is_about_to_be_flushed(site, namespace);
+        if is_empty || rests {
+            return;
+        }
+        for _ in 0..LOOKS {
+            if !self.has_room(site, context) || !context.pace.allows(context.now.time) {
+                break;
+            }
+            let step = site.store.step(next.unwrap_or(ScanBound::BEGIN).hash());
+            let hash = match step {
+                Step::Items(hash, items, _) => {
+                    for item in items.iter().filter(|item| split_key(item.key).0 == namespace) {
+                        if self.give(context, site, *item) {
+                            context.pace.spend(item.len_bytes());
+                        }
+                    }
+                    hash
+                }
+                // It is decoded by and by.
+                Step::Absent(hash, _) => hash,
+                Step::End => {
+                    next = None;
+                    break;
+                }
+            };
+            next = ScanBound::behind(hash);
+            if next.is_none() {
+                break;
+            }
+        }
+        self.leaving[at].next = next;
+    }
+
+    /// Sends an item that is committed; whether it has gone, or is on its way.
+    fn give(&mut self, context: &mut Context<'_>, site: &Site<'_>, item: Item<'_>) -> bool {
+        let Site { core, stream, store, .. } = site;
+        let (namespace, key) = (split_key(item.key).0, Bytes::copy_from_slice(item.key));
+        if self.keys.contains(&key) {
+            return true;
+        }
+        // What is on its way decides what the item will be.
+        let leaving = self.find(namespace).filter(|_| !stream.is_about(&key));
+        let Some(&Leaving { deal, number, .. }) = leaving else { return false };
+        if item.object || (core.is_rebuilding() && !item.verify()) {
+            return false;
+        }
+        let hash = store.hash_of(&key);
+        let receiver = deal.member_of(hash);
+        if !self.expect(context, core, receiver) {
+            return false;
+        }
+        self.numbers += 1;
+        let expected =
+            Expect { from: core.member(), term: core.term(), number: self.receivers[&receiver].number };
+        let departure = Departure { number, wall: site.told };
+        let transfer = Transfer { expected, departure, stale: item.stale, win_sent: item.win_sent };
+        let given = Given {
+            key: key.clone(),
+            hash,
+            receiver,
+            version: item.version,
+            bytes: item.len_bytes(),
+            removal: None,
+        };
+        let Ok(key) = types::op::Key::received(key) else { return false };
+        let request =
+            Request { via: Some(Box::new(Via::Transfer(transfer))), ..Request::on(key, store_of(item)) };
+        let reply = ReplyTo::Giver(core.member(), self.numbers);
+        let place = Place { hash, member: Some(receiver), refusal: None };
+        context.out.asks.push_back(Ask { reply, place, request: Box::new(request) });
+        self.keys.insert(given.key.clone());
+        self.given_bytes += given.bytes;
+        self.given.insert(self.numbers, given);
+        true
+    }
+
+    /// A receiver has answered.
+    pub(super) fn hear(
+        &mut self,
+        context: &mut Context<'_>,
+        site: &mut Site<'_>,
+        number: u64,
+        outcome: &Outcome,
+    ) {
+        let asked = self.receivers.values_mut().find(|known| known.asked == Some(number));
+        if let Some(known) = asked {
+            known.asked = None;
+            known.expects = *outcome == Outcome::Noted;
+            if !known.expects {
+                self.rests_until = context.now.time + context.timing.retry_us;
+            }
+            return;
+        }
+        let Some(given) = self.given.get_mut(&number) else { return };
+        let has_arrived = context.rules.given_items_have_arrived(matches!(outcome, Outcome::Stored(_)));
+        if has_arrived {
+            given.removal = remove(context, site, given);
+        } else {
+            let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
+            // Nobody was sent it, or nobody knows: what is sent from now on has another number.
+            if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_full) {
+                known.expects = false;
+            }
+            if is_full {
+                let (from, to) = (site.core.member(), given.receiver);
+                tracing::warn!(%from, %to, "no room for an item of a namespace that moves to another pool");
+            }
+            let pause = if is_full { context.timing.heartbeat_us } else { context.timing.retry_us };
+            self.rests_until = self.rests_until.max(context.now.time + pause);
+        }
+        if self.given.get(&number).is_some_and(|given| given.removal.is_none()) {
+            self.forget(number);
+        }
+    }
+
+    /// This primary has no lease: whether it may remove what has arrived it cannot know.
+    pub(super) fn hear_too_late(&mut self, number: u64) {
+        let asked = self.receivers.values_mut().find(|known| known.asked == Some(number));
+        let known = match (asked, self.given.get(&number)) {
+            (Some(known), _) => known,
+            (None, Some(given)) => self.receivers.entry(given.receiver).or_default(),
+            (None, None) => return,
+        };
+        (known.asked, known.expects) = (None, false);
+        self.forget(number);
+    }
+
+    fn forget(&mut self, number: u64) {
+        if let Some(given) = self.given.remove(&number) {
+            self.keys.remove(&given.key);
+            self.given_bytes -= given.bytes;
+        }
+    }
+
+    /// Says of what nothing is left.
+    fn report(&mut self, context: &mut Context<'_>, site: &Site<'_>) {
+        let (now, member) = (context.now.time, site.core.member());
+        for one in &mut self.leaving {
+            let is_over = site.store.replica().cohorts().use_of(one.namespace).items == 0
+                && site.stream.committed() >= one.known_at;
+            let is_due = one.reported.is_none_or(|at| now.since(at) >= context.timing.heartbeat_us);
+            if is_over && is_due {
+                one.reported = Some(now);
+                let (namespace, number) = (one.namespace, one.number);
+                context.coordinator(ToCoordinator::Converted { member, namespace, number });
+            }
+        }
+    }
+
+    /// When it is to go on, if nothing happens.
+    pub(super) fn due(&self, timing: &Timing) -> Time {
+        if self.leaving.is_empty() {
+            return Time::NEVER;
+        }
+        // What it waits for comes by itself; but for pages, and for those who hear reports.
+        (self.looked + timing.retry_us).max(self.rests_until)
+    }
+
+    /// What holds after every event.
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.keys.len(), self.given.len(), "an item is on its way once");
+        let bytes: usize = self.given.values().map(|given| given.bytes).sum();
+        assert_eq!(bytes, self.given_bytes, "their bytes are counted");
+    }
+}
+
+/// What writes `item` as it is.
+fn store_of(item: Item<'_>) -> Op {
+    let expiry = if item.expiry == 0 { Expiry::Never } else { Expiry::At(UnixSeconds(item.expiry)) };
+    Op::Store(Store {
+        mode: StoreMode::Set,
+        value: Bytes::copy_from_slice(item.value),
+        flags: item.client_flags,
+        expiry,
+        compare: None,
+        version: Some(item.version),
+        invalidate: false,
+        vivify: None,
+    })
+}
+
+/// The record that removes what has arrived elsewhere; none if it is not here any more.
+fn remove(context: &mut Context<'_>, site: &mut Site<'_>, given: &Given) -> Option<Seq> {
+    let Found::Hit(addr, item) = site.store.find(given.hash, &given.key) else { return None };
+    if item.version != given.version || site.stream.is_about(&given.key) {
+        return None;
+    }
+    let cohort = item.cohort();
+    let mut draft = Draft::of(Purpose::Schedule);
+    draft.remove(given.key.clone(), given.hash.into(), addr, cohort);
+    Some(site.stream.append(context, site.store, draft))
+}
+
+/// Whether a flush of `namespace` is to come: it concerns what is here, and would not be known where that goes.
+fn is_about_to_be_flushed(site: &Site<'_>, namespace: NamespaceId) -> bool {
+    site.store.replica().cohorts().scheduled(namespace).is_some()
+}
+
+/// The first and the last hash of what lies at this role.
+fn own_hashes(catalog: &Catalog, core: &Core) -> Option<(KeyHash, KeyHash)> {
+    let pool = catalog.pool_of_group(core.member().group)?;
+    let slots = pool.slots_of(core.member());
+    let shift = u64::BITS - u32::from(pool.slot_bits);
+    let first = u64::from(slots.first.0) << shift;
+    let last = (u64::from(slots.last.0) << shift) | ((1 << shift) - 1);
+    Some((KeyHash(first), KeyHash(last)))
+}
+
+/// The data roles that have something of `first..=last` by `deal`.
+fn receivers_of(deal: Deal, first: KeyHash, last: KeyHash) -> BTreeSet<MemberId> {
+    (deal.slot_of(first).0..=deal.slot_of(last).0)
+        .map(|slot| deal.member_of_slot(types::Slot(slot)))
+        .collect()
+}

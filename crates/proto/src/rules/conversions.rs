@@ -1,0 +1,50 @@
+//! Rules of namespaces that move to another pool (docs/pools.md, "To another pool").
+
+use super::{Bug, Rules};
+
+impl Rules {
+    /// Who becomes a primary knows the map as it was then: else it would take what has moved to another pool for what never was.
+    pub(crate) fn primaries_know_the_map(self, is_appointed_early: bool) -> bool {
+        is_appointed_early && self.prevent(Bug::EarlyPrimary)
+    }
+
+    /// A key of a namespace that moves is written where it has moved to, and only then.
+    pub(crate) fn leaving_keys_stay(self, is_leaving: bool) -> bool {
+        is_leaving && self.prevent(Bug::LeavingKeyWritten)
+    }
+
+    /// Of a key that is not here somebody else knows, where its namespace moves.
+    pub(crate) fn departed_are_asked_for(self, is_leaving: bool) -> bool {
+        is_leaving && self.prevent(Bug::DepartedIsMiss)
+    }
+
+    /// Of a key whose end is not committed nobody else knows yet.
+    pub(crate) fn departed_are_committed(self, is_on_its_way: bool) -> bool {
+        is_on_its_way && self.prevent(Bug::DepartedUncommitted)
+    }
+
+    /// An item goes when the primary that it has been given to says that it has it.
+    pub(crate) fn given_items_have_arrived(self, has_arrived: bool) -> bool {
+        has_arrived || !self.prevent(Bug::GoneBeforeArrival)
+    }
+
+    /// Items come under the number that was named last: a late one of a former try would come back to life.
+    pub(crate) fn items_are_expected(self, is_expected: bool) -> bool {
+        is_expected || !self.prevent(Bug::UnexpectedItem)
+    }
+
+    /// Items keep their versions: whoever has read one may still replace it.
+    pub(crate) fn items_keep_versions(self) -> bool {
+        self.prevent(Bug::VersionsAnew)
+    }
+
+    /// What is written in the new pool has other versions than anything had in the former one.
+    pub(crate) fn versions_tell_conversions_apart(self) -> bool {
+        self.prevent(Bug::VersionsRepeat)
+    }
+
+    /// A flush waits for what is on its way.
+    pub(crate) fn flushes_wait_for_transfers(self, is_quiet: bool) -> bool {
+        is_quiet || !self.prevent(Bug::FlushBeforeArrival)
+    }
+}
