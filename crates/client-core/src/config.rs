@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use native::MAX_PIECE_BYTES;
 use types::Name;
 
-use crate::direct::Coding;
+use crate::direct::{Coding, LostBy};
 use crate::rules::Rules;
 
 /// See the module.
@@ -36,6 +36,8 @@ pub struct Config {
     pub encode: Coding,
     /// See `encode`.
     pub decode: Coding,
+    /// How what lies in a lost chunk gets here.
+    pub lost_by: LostBy,
     /// Values up to this length are not asked about before they are written: they lie whole at one member.
     pub chunks_above: usize,
     /// After how long a holder of chunks is slow at the latest, so that others are asked, in microseconds. Sooner where reads have
@@ -60,6 +62,7 @@ impl Default for Config {
             window: 1 << 20,
             encode: Coding::Auto,
             decode: Coding::Auto,
+            lost_by: LostBy::Star,
             chunks_above: MAX_PIECE_BYTES,
             hedge_us: 25_000,
             rules: Rules::all(),

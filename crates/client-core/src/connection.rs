@@ -99,6 +99,11 @@ impl Connection {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::PAGES))
     }
 
+    /// Whether graphs may make here what is lost.
+    pub(crate) fn takes_graphs(&self) -> bool {
+        matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::GRAPHS))
+    }
+
     /// Whether it may be asked here which keys there are.
     pub(crate) fn takes_scans(&self) -> bool {
         matches!(self.stage, Stage::Open(welcome) if welcome.capabilities.has(Capabilities::SCANS))

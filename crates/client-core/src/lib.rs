@@ -46,7 +46,7 @@ mod walk;
 pub use config::Config;
 pub use connection::disown;
 pub use core::{Core, Receiving};
-pub use direct::{Coding, Estimate, Estimates, Stats};
+pub use direct::{Coding, Estimate, Estimates, LostBy, Stats};
 pub use error::Error;
 pub use event::{Action, ConnId, Done, Event, Landed, Landing, RequestId};
 pub use intake::{Intake, Next, Rooms};

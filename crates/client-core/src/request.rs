@@ -187,7 +187,7 @@ impl Request {
         &self,
         namespace: NamespaceId,
         now: Time,
-        window: u32,
+        (window, by_graph): (u32, bool),
         once: Option<Once>,
         written: Option<(Written, u32)>,
     ) -> Option<native::Request> {
@@ -201,7 +201,7 @@ impl Request {
                     None => (*range, window),
                 };
                 let direct = self.way == Way::Chunks && self.reading.is_none();
-                Ask::Get(GetAsk { range, touch: *touch, window, direct })
+                Ask::Get(GetAsk { range, touch: *touch, window, direct, by_graph })
             }
             Op::Store { mode, body, compare, .. } if self.way == Way::Chunks && !self.committing => {
                 Ask::Begin(BeginAsk { mode: *mode, compare: *compare, len: body.len() })

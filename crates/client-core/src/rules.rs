@@ -41,6 +41,8 @@ bugs! {
     CellUnchecked;
     /// Cells are taken for those of the rows that are given out next.
     CellsOfOtherRows;
+    /// What was made of another value is taken for that of the one that is read.
+    MadeOfAnotherValue;
     /// A data role of which a page has to be asked for again counts as scanned.
     ScanSkipsWhatMoved;
     /// A value goes on to be put though its owner has said that its id is gone.
@@ -146,6 +148,11 @@ impl Rules {
     /// Cells are of the batch that they were asked for.
     pub(crate) fn batch(self, asked: u64, front: u64) -> u64 {
         if self.prevent(Bug::CellsOfOtherRows) { asked } else { front }
+    }
+
+    /// What a node has had made is taken if it is of the value that is read.
+    pub(crate) fn reads_made(self, is_same: bool) -> bool {
+        is_same || !self.prevent(Bug::MadeOfAnotherValue)
     }
 
     /// A page that has not come is asked for again, from the same cursor.

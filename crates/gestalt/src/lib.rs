@@ -63,7 +63,7 @@ mod value;
 
 pub use bytes::Bytes;
 pub use client::{Client, ConnectError};
-pub use client_core::{Coding, Error, Estimate, Estimates, Stats};
+pub use client_core::{Coding, Error, Estimate, Estimates, LostBy, Stats};
 pub use native::{About, Code, Layout, Located, Meta, Places, Range, Span};
 pub use options::{BadUri, Options, Store};
 pub use reader::Reader;

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
 use std::time::Duration;
 
-use client_core::{Coding, Config};
+use client_core::{Coding, Config, LostBy};
 use thiserror::Error;
 use types::Name;
 use types::op::StoreMode;
@@ -13,7 +13,7 @@ use types::op::StoreMode;
 const DEFAULT_PORT: u16 = 11311;
 
 /// What a client is made with. As text:
-/// `gestalt://host:port[,host:port...]/namespace?timeout=10s&window=1048576&encode=auto&decode=auto`.
+/// `gestalt://host:port[,host:port...]/namespace?timeout=10s&window=1048576&encode=auto&decode=auto&lost=star`.
 ///
 /// ```
 /// let options: gestalt::Options = "gestalt://10.0.0.1:11311,10.0.0.2:11311/sessions?timeout=500ms".parse()?;
@@ -41,12 +41,14 @@ pub struct Options {
     pub encode: Coding,
     /// Who puts together those that are read.
     pub decode: Coding,
+    /// How what lies in a lost chunk gets here.
+    pub lost_by: LostBy,
 }
 
 /// Text that says not how to make a client.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES&encode=auto&decode=auto]"
+    "'{uri}': {reason}: write gestalt://HOST:PORT[,HOST:PORT...][/NAMESPACE][?timeout=10s&window=BYTES&encode=auto&decode=auto&lost=star]"
 )]
 pub struct BadUri {
     uri: String,
@@ -65,6 +67,7 @@ impl Default for Options {
             max_requests: config.max_requests,
             encode: config.encode,
             decode: config.decode,
+            lost_by: config.lost_by,
         }
     }
 }
@@ -83,6 +86,7 @@ impl Options {
             max_requests: self.max_requests.max(1),
             encode: self.encode,
             decode: self.decode,
+            lost_by: self.lost_by,
             ..Config::default()
         }
     }
@@ -96,6 +100,7 @@ impl Options {
             "beside" => self.beside = Some(value.parse().map_err(|_| format!("'{value}' is no address"))?),
             "encode" => self.encode = coding(value)?,
             "decode" => self.decode = coding(value)?,
+            "lost" => self.lost_by = lost_by(value)?,
             _ => return Err(format!("there is no option '{name}'")),
         }
         Ok(())
@@ -112,6 +117,14 @@ fn coding(text: &str) -> Result<Coding, String> {
         "server" => Ok(Coding::Server),
         "auto" => Ok(Coding::Auto),
         _ => Err(format!("'{text}' is not client, server or auto")),
+    }
+}
+
+fn lost_by(text: &str) -> Result<LostBy, String> {
+    match text {
+        "star" => Ok(LostBy::Star),
+        "graph" => Ok(LostBy::Graph),
+        _ => Err(format!("'{text}' is not star or graph")),
     }
 }
 
@@ -188,6 +201,8 @@ mod tests {
         assert_eq!((options.namespace.as_str(), options.timeout.as_millis(), options.window), ("a", 250, 9));
         let coded: Options = "gestalt://127.0.0.1?encode=client&decode=server".parse().unwrap();
         assert_eq!((coded.encode, coded.decode), (Coding::Client, Coding::Server));
+        let made: Options = "gestalt://127.0.0.1?lost=graph".parse().unwrap();
+        assert_eq!((made.lost_by, coded.lost_by), (LostBy::Graph, LostBy::Star));
         let plain: Options = "gestalt://127.0.0.1".parse().unwrap();
         assert_eq!((plain.seeds[0].port(), plain.namespace.as_str()), (DEFAULT_PORT, "default"));
         let beside: Options = "gestalt://127.0.0.1?beside=[::1]:7".parse().unwrap();
@@ -200,6 +215,7 @@ mod tests {
             "gestalt:///n",
             "gestalt://127.0.0.1/No",
             "gestalt://127.0.0.1?x=1",
+            "gestalt://127.0.0.1?lost=cells",
         ];
         for uri in bad.into_iter().chain(["gestalt://127.0.0.1?timeout=1h", "gestalt://127.0.0.1?window"]) {
             let coded = format!("{uri}?encode=both");

@@ -28,9 +28,12 @@ impl Capabilities {
     pub const SCANS: Self = Self(8);
     /// Where bytes lie may be asked from any byte of a value on.
     pub const PAGES: Self = Self(16);
+    /// What lies in lost chunks may be made by coding graphs for who reads it.
+    pub const GRAPHS: Self = Self(32);
     /// All that this code knows.
-    pub const ALL: Self =
-        Self(Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0 | Self::SCANS.0 | Self::PAGES.0);
+    pub const ALL: Self = Self(
+        Self::MAP.0 | Self::SESSIONS.0 | Self::CHUNKS.0 | Self::SCANS.0 | Self::PAGES.0 | Self::GRAPHS.0,
+    );
 
     /// Those that both have.
     #[must_use]

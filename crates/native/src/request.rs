@@ -83,6 +83,8 @@ pub struct GetAsk {
     pub window: u32,
     /// Of a value in chunks the client wants to hear where these are, instead of its bytes.
     pub direct: bool,
+    /// What lies in one lost chunk is to be made by a coding graph; where [`GRAPHS`](crate::Capabilities::GRAPHS) is.
+    pub by_graph: bool,
 }
 
 /// Bytes of a value. What lies beyond its end is left out.
@@ -147,6 +149,7 @@ impl Content {
 const RANGE: u8 = 1;
 const TOUCH: u8 = 2;
 const DIRECT: u8 = 4;
+const BY_GRAPH: u8 = 8;
 const COMPARE: u8 = 1;
 const INITIAL: u8 = 1;
 const FROM: u8 = 1;
@@ -281,7 +284,8 @@ impl Ask {
         let only = |known: u8| if flags & !known == 0 { Ok(()) } else { Err(Malformed::Reserved) };
         match header.kind {
             Kind::Get => {
-                only(RANGE | TOUCH | DIRECT).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get)
+                let known = RANGE | TOUCH | DIRECT | BY_GRAPH;
+                only(known).and_then(|()| GetAsk::take(flags, fields)).map(Self::Get)
             }
             Kind::Store => only(COMPARE).and_then(|()| StoreAsk::take(flags, fields)).map(Self::Store),
             Kind::Delete => {
@@ -363,7 +367,8 @@ fn take_arith(flags: u8, fields: &mut Fields) -> Result<Ask, Malformed> {
 
 impl GetAsk {
     fn flags(&self) -> u8 {
-        flag(self.range.is_some(), RANGE) | flag(self.touch.is_some(), TOUCH) | flag(self.direct, DIRECT)
+        let of_what = flag(self.range.is_some(), RANGE) | flag(self.touch.is_some(), TOUCH);
+        of_what | flag(self.direct, DIRECT) | flag(self.by_graph, BY_GRAPH)
     }
 
     fn put(&self, out: &mut Vec<u8>) {
@@ -383,7 +388,8 @@ impl GetAsk {
             _ => Some(Range { start: fields.u64()?, len: fields.u64()? }),
         };
         let touch = if flags & TOUCH == 0 { None } else { Some(fields.u32()?) };
-        Ok(Self { range, touch, window: fields.u32()?, direct: flags & DIRECT != 0 })
+        let (window, direct, by_graph) = (fields.u32()?, flags & DIRECT != 0, flags & BY_GRAPH != 0);
+        Ok(Self { range, touch, window, direct, by_graph })
     }
 }
 

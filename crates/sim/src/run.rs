@@ -215,6 +215,8 @@ fn last_scrub(world: &mut World) -> bool {
         counts.renamed_uploads += stats.map_or(0, |stats| stats.objects.renamed_uploads);
         counts.summed_chunks += stats.map_or(0, |stats| stats.objects.summed_chunks);
         counts.unsummed_chunks += stats.map_or(0, |stats| stats.objects.unsummed_chunks);
+        let graphs = world.cluster.nodes.host(host).map(proto::Host::graph_stats);
+        graphs.into_iter().for_each(|graphs| counts.count_parts(&graphs.reads));
         counts.moved_stripes += stats.map_or(0, |stats| stats.objects.moved_stripes);
         counts.scrubbed_pages += stats.map_or(0, |stats| stats.scrubbed_pages);
     }
@@ -256,6 +258,7 @@ fn last_native_reads(world: &mut World) -> bool {
             check_at_rest(world, |rest, book| rest.check_last_read(book, key, call));
         }
         world.natively().check_buffers(process);
+        world.natives.count(&mut world.stage, process);
         let soon = world.now() + 10 * world.stage.options.timing.heartbeat_us;
         if !wait(world, soon, |world| world.natives.knows_map(process, world.cluster.map())) {
             must_end(world, None, format!("native client {process} does not come to know the newest map"));

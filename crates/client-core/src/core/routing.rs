@@ -6,6 +6,7 @@ use native::FromClient;
 
 use super::{Core, scans, transfers};
 use crate::connection::Connection;
+use crate::direct::LostBy;
 use crate::error::Error;
 use crate::event::{ConnId, Done, Event, RequestId};
 use crate::request::{Place, Request, Way};
@@ -95,8 +96,9 @@ impl Core {
             }
             let once = request.name.map(|name| self.sessions.freshened(name));
             let written = self.direct.written(id);
-            let message =
-                namespace.and_then(|namespace| request.message(namespace, now, window, once, written));
+            let by_graph = self.config.lost_by == LostBy::Graph && connection.takes_graphs();
+            let how = (window, by_graph);
+            let message = namespace.and_then(|namespace| request.message(namespace, now, how, once, written));
             let Some(message) = message else { continue };
             let sent = connection.ask(id, &message);
             request.place = Some(Place { conn, sent: Some(sent) });

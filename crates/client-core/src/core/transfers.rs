@@ -31,7 +31,8 @@ impl Core {
 
     pub(super) fn means(&self, now: Time) -> Means {
         let window = u64::from(self.config.window);
-        Means { now, deadline: Time::NEVER, window, hedge_us: self.config.hedge_us, rules: self.config.rules }
+        let (hedge_us, lost_by, rules) = (self.config.hedge_us, self.config.lost_by, self.config.rules);
+        Means { now, deadline: Time::NEVER, window, hedge_us, lost_by, rules }
     }
 
     fn key_of(&self, id: RequestId) -> Option<(Key, Time)> {

@@ -8,13 +8,17 @@
 //! | part | what it knows |
 //! | --- | --- |
 //! | `read` | one value that is read: which rows are asked for, and of whom |
+//! | `batch` | some of its rows: where their cells stand, and what is done about those that do not come |
 //! | `write` | one value that is written: its rows and stripes, as its bytes come, and who has acknowledged them |
 //! | `stripe` | cells and their parities |
 //! | `part` | one request to one holder |
+//! | `means` | how a transfer is to be carried out |
 //! | `policy` | which requests begin so |
 //! | `choice`, `pace` | how long that takes, and what a node would take |
 
+mod batch;
 mod choice;
+mod means;
 mod pace;
 mod part;
 mod policy;
@@ -25,9 +29,11 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use codec::Code;
-use native::{Answer, Ask, BegunChunks, Cells, FoundChunks, HEADER_BYTES, Meta, UnpinAsk, Written};
+use native::{
+    Answer, Ask, BegunChunks, Cells, FoundChunks, HEADER_BYTES, Meta, Range, UnpinAsk, Value, Written,
+};
 use types::op::{Key, StoreMode};
 use types::{Hedging, NodeId, Profile, Time};
 
@@ -35,10 +41,11 @@ use crate::connection::Connection;
 use crate::event::{ConnId, Landing, RequestId};
 use crate::operation::{Body, Op};
 use crate::request::{Place, Upload, Way};
-use crate::rules::Rules;
 
 pub use choice::Estimate;
 pub(crate) use choice::{By, Trip};
+pub use means::LostBy;
+pub(crate) use means::Means;
 pub use policy::Coding;
 
 use pace::{PICOS, Pace};
@@ -70,6 +77,8 @@ pub struct Stats {
     pub gave_way: u64,
     /// Rows that were made of others.
     pub decoded_rows: u64,
+    /// Cells that nodes were asked to have made.
+    pub graph_cells: u64,
     /// Cells that were asked for because others were slow.
     pub hedged_cells: u64,
     /// Bytes of values that were coded here.
@@ -130,19 +139,6 @@ impl Command {
             Self::Send(..) | Self::Drop(_) => None,
         }
     }
-}
-
-/// How a transfer is to be carried out.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Means {
-    pub now: Time,
-    /// Until when it may take.
-    pub deadline: Time,
-    /// Most bytes that are under way.
-    pub window: u64,
-    /// After how long a holder is slow at the latest, in microseconds.
-    pub hedge_us: u64,
-    pub rules: Rules,
 }
 
 /// All transfers of a client. See the module.
@@ -450,6 +446,14 @@ impl Direct {
             let ask = Ask::Fetch(Box::new(wanted.ask));
             self.send(id, key.clone(), Some(wanted.node), what, ask, VecDeque::new());
         }
+        for making in step.making {
+            let read::Making { batch, role, ask, deadline_ms } = making;
+            let what = What::Made { batch, role, ask, come: None };
+            let part = self.send(id, key.clone(), None, what, Ask::Get(ask), VecDeque::new());
+            if let Some(part) = self.parts.get_mut(&part) {
+                part.request.deadline_ms = deadline_ms;
+            }
+        }
         if let Some(progress) = step.unpin {
             self.send(id, key, None, What::Farewell, Ask::Unpin(progress), VecDeque::new());
         }
@@ -532,6 +536,10 @@ impl Direct {
     /// Its turn has come.
     pub(crate) fn launch(&mut self, id: RequestId, conn: ConnId, connection: &mut Connection) {
         let Some(part) = self.parts.get_mut(&id) else { return };
+        if let Ask::Get(get) = &mut part.request.ask {
+            // Who knows no graphs finds its own way to have it, and sends no more either.
+            get.by_graph &= connection.takes_graphs();
+        }
         let sent = connection.ask(id, &part.request);
         part.place = Some(Place { conn, sent: Some(sent) });
         let kind = self.transfers.get(&part.parent).map(|transfer| &transfer.kind);
@@ -567,8 +575,42 @@ impl Direct {
         Some(((*place)?, upload.as_mut()?))
     }
 
+    /// A node has what it was to have made, or begins to send it; whether that is of the value that is read.
+    fn hear_made(&mut self, means: Means, id: RequestId, value: &Value) {
+        let Some(part) = self.parts.get_mut(&id) else { return };
+        let What::Made { ask, come, .. } = &mut part.what else { return self.is_over(means, id) };
+        let is_same = match self.transfers.get(&part.parent) {
+            Some(Transfer { kind: Kind::Read(read), .. }) => means.rules.reads_made(read.is_of(&value.meta)),
+            _ => false,
+        };
+        let is_asked = ask.range == Some(Range { start: value.start, len: value.len });
+        match &value.bytes {
+            Some(bytes) if is_same && is_asked => {
+                *come = Some(bytes.clone());
+                self.made_is_whole(means, id);
+            }
+            None if is_same && is_asked => *come = Some(Bytes::new()),
+            Some(_) => self.is_over(means, id),
+            // Its pieces are not wanted.
+            None => self.fails(means, id),
+        }
+    }
+
+    /// All of it has come.
+    fn made_is_whole(&mut self, means: Means, id: RequestId) {
+        let Some(part) = self.parts.remove(&id) else { return };
+        let What::Made { batch, role, come: Some(bytes), .. } = part.what else { return };
+        if let Some(Transfer { kind: Kind::Read(read), .. }) = self.transfers.get_mut(&part.parent) {
+            read.take_made(batch, role, bytes);
+        }
+        self.go_on(means, part.parent);
+    }
+
     /// A holder has answered.
     pub(crate) fn hear_answer(&mut self, means: Means, id: RequestId, answer: &Answer) {
+        if let Answer::Value(value) = answer {
+            return self.hear_made(means, id, value);
+        }
         match (self.parts.get_mut(&id).map(|part| &mut part.what), answer) {
             (Some(What::Fetch { cells, .. }), Answer::Cells(here)) => *cells = Some((here.clone(), 0)),
             (Some(What::Put { stripe }), Answer::Just(native::Code::Placed)) => {
@@ -611,6 +653,9 @@ impl Direct {
     /// A piece has come, or one whose bytes nobody wanted any more; whether it can be one.
     pub(crate) fn hear_piece(&mut self, means: Means, id: RequestId, bytes: Option<Bytes>) -> bool {
         let Some(part) = self.parts.get_mut(&id) else { return true };
+        if let What::Made { ask, come: Some(come), .. } = &mut part.what {
+            return add_piece(come, bytes, ask.range.map_or(0, |range| range.len));
+        }
         let What::Fetch { batch, role, cells: Some((cells, come)) } = &mut part.what else { return false };
         let Some(checksum) = cells.checksums.get(*come as usize).copied() else { return false };
         if bytes.as_ref().is_some_and(|bytes| bytes.len() != cells.cell_len as usize) {
@@ -646,6 +691,12 @@ impl Direct {
                 }
                 self.go_on(means, parent);
             }
+            What::Made { ask, come: Some(come), .. }
+                if code == native::Code::Whole
+                    && ask.range.is_some_and(|range| range.len == come.len() as u64) =>
+            {
+                self.made_is_whole(means, id);
+            }
             _ => self.is_over(means, id),
         }
     }
@@ -661,6 +712,10 @@ impl Direct {
         match (&mut transfer.kind, &part.what) {
             (Kind::Read(read), What::Fetch { batch, role, .. }) => {
                 read.fail(*batch, *role);
+                self.go_on(means, part.parent);
+            }
+            (Kind::Read(read), What::Made { batch, role, .. }) => {
+                read.is_not_made(*batch, *role);
                 self.go_on(means, part.parent);
             }
             (Kind::Write(_), What::Put { .. }) => self.give_way(part.parent),
@@ -679,4 +734,20 @@ impl Direct {
             self.parts.iter().filter(|(_, part)| of(part)).map(|(id, _)| *id).collect();
         lost.into_iter().for_each(|id| self.is_over(means, id));
     }
+}
+
+/// Adds a piece to what has come of `len` bytes; whether there can be one.
+fn add_piece(come: &mut Bytes, bytes: Option<Bytes>, len: u64) -> bool {
+    let Some(bytes) = bytes else { return true };
+    if (come.len() + bytes.len()) as u64 > len {
+        return false;
+    }
+    if come.is_empty() {
+        *come = bytes;
+    } else {
+        let mut all = BytesMut::from(&come[..]);
+        all.extend_from_slice(&bytes);
+        *come = all.freeze();
+    }
+    true
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use native::{Ask, Cells, Request};
+use native::{Ask, Cells, GetAsk, Request};
 use types::op::Key;
 
 use crate::event::RequestId;
@@ -26,6 +26,8 @@ pub(super) struct Part {
 pub(super) enum What {
     /// Cells of one role are wanted: what has been announced of them, and how many have come.
     Fetch { batch: u64, role: u8, cells: Option<(Cells, u32)> },
+    /// What is wanted of a lost cell is to be made: how it was asked for, and what has come since the node has said that it comes.
+    Made { batch: u64, role: u8, ask: GetAsk, come: Option<Bytes> },
     /// A chunk is put.
     Put { stripe: u32 },
     /// The id of the value is to stay open.

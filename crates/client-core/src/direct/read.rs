@@ -1,22 +1,20 @@
 //! One value whose chunks are read here.
 //!
-//! Rows are asked for in *batches*: some rows of a stripe that follow each other, one request to the holder of each data role. Where one
-//! has not got them, is gone, or is slow, parities are asked for the same rows, and what is missing is made of any `k`. Bytes are given out
-//! in order, from the front, and never more are under way than the window takes.
+//! Rows are asked for in *batches*: some rows of a stripe that follow each other, one request to the holder of each data role of which cells are
+//! wanted. Where one has not got them, is gone, or is slow, others are asked for the same rows, and what is missing is made of any that suffice; or
+//! a node is asked to have it made (`batch`). Bytes are given out in order, from the front, and never more are under way than the window takes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::Code;
-use native::{FetchAsk, FoundChunks, MAX_FETCH_BYTES, Meta, UnpinAsk};
-use types::{CellAt, ChunkId, GroupId, Hedging, MemberId, NodeId, ObjectId, RoleIndex, Stripe, Time};
+use native::{FetchAsk, FoundChunks, GetAsk, MAX_DEADLINE_MS, MAX_FETCH_BYTES, Meta, Range, UnpinAsk};
+use types::{ChunkId, Hedging, MemberId, NodeId, ObjectId, RoleIndex, Stripe, Time};
 
-use super::stripe::mend;
+use super::batch::{Batch, Given, Rows, place_of, roles_of};
 use super::{Means, Stats};
 
-/// Whoever is not heard for so many times what is slow is taken for silent.
-const SILENT: u64 = 10;
 /// The pin is spoken of so often while it lasts.
 const PROGRESS: u64 = 3;
 
@@ -44,35 +42,6 @@ pub(super) struct Read {
     is_stuck: bool,
 }
 
-#[derive(Debug)]
-struct Batch {
-    number: u64,
-    stripe: Stripe,
-    /// The first row that has not been given out, and how many have been.
-    first: u32,
-    given: u32,
-    group: GroupId,
-    /// By roles.
-    sources: Vec<Source>,
-    /// By rows that have not been given out, then roles.
-    cells: Vec<Vec<Option<Bytes>>>,
-    asked_at: Time,
-    /// How often it was looked at because it was late.
-    turns: u32,
-    /// Whether it is known how long it took.
-    is_noted: bool,
-}
-
-/// Where the cells of a role stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Idle,
-    Wanted,
-    Asked,
-    Here,
-    Failed,
-}
-
 /// What is to be done.
 #[derive(Debug, Default)]
 pub(super) struct Step {
@@ -81,6 +50,7 @@ pub(super) struct Step {
     pub is_whole: bool,
     pub fails: bool,
     pub wanted: Vec<Wanted>,
+    pub making: Vec<Making>,
     pub unpin: Option<UnpinAsk>,
     pub due: Time,
 }
@@ -92,6 +62,16 @@ pub(super) struct Wanted {
     pub role: u8,
     pub node: NodeId,
     pub ask: FetchAsk,
+}
+
+/// The wanted bytes of a lost cell, which a node is to have made.
+#[derive(Debug)]
+pub(super) struct Making {
+    pub batch: u64,
+    pub role: u8,
+    pub ask: GetAsk,
+    /// For how long it is waited for, in milliseconds.
+    pub deadline_ms: u32,
 }
 
 impl Read {
@@ -127,13 +107,26 @@ impl Read {
 
     /// A cell has come.
     pub(super) fn take(&mut self, batch: u64, role: u8, row: u32, bytes: Bytes) {
-        let Some(batch) = self.batch(batch) else { return };
-        // Of a row that has been given out nothing is wanted any more.
-        let Some(row) = row.checked_sub(batch.given) else { return };
-        let place = batch.cells.get_mut(row as usize).and_then(|row| row.get_mut(usize::from(role)));
-        if let Some(place) = place.filter(|_| bytes.len() == batch.stripe.cell_len as usize) {
-            *place = Some(bytes);
+        if let Some(batch) = self.batch(batch) {
+            batch.take(role, row, bytes);
         }
+    }
+
+    /// Whether what a node has is the value that is read here.
+    pub(super) fn is_of(&self, meta: &Meta) -> bool {
+        (meta.version, meta.value_len) == (self.found.meta.version, self.found.meta.value_len)
+    }
+
+    /// What is wanted of a lost cell has been made.
+    pub(super) fn take_made(&mut self, batch: u64, role: u8, bytes: Bytes) {
+        if let Some(batch) = self.batch(batch) {
+            batch.take_made(role.into(), bytes);
+        }
+    }
+
+    /// It is not.
+    pub(super) fn is_not_made(&mut self, batch: u64, role: u8) {
+        self.with_batch(batch, |batch, code| batch.is_not_made(code, role.into()));
     }
 
     /// Whether cells may be received where the caller has room for the value.
@@ -147,31 +140,20 @@ impl Read {
         let (start, len) = self.found.part;
         let batch = self.batches.iter().find(|one| one.number == batch).filter(|_| self.lands())?;
         let stripe = batch.stripe;
-        batch.cells.get(row.checked_sub(batch.given)? as usize).filter(|_| role < stripe.k)?;
-        let row = batch.first - batch.given + row;
-        let filled = |role| u64::from(stripe.filled(CellAt { row, role }));
-        let from = stripe.start + u64::from(row) * stripe.row_len() + (0..role).map(filled).sum::<u64>();
-        let is_wanted =
-            filled(role) == u64::from(stripe.cell_len) && from >= start && from + filled(role) <= start + len;
+        let row = batch.row_at(row).filter(|_| role < stripe.k)?;
+        let (from, filled) = place_of(stripe, row, role.into());
+        let is_wanted = filled == u64::from(stripe.cell_len) && from >= start && from + filled <= start + len;
         is_wanted.then(|| (from - start, len))
     }
 
     /// No more comes of a role.
     pub(super) fn has_come(&mut self, batch: u64, role: u8) {
-        let Some(batch) = self.batch(batch) else { return };
-        let role = usize::from(role);
-        if batch.cells.iter().all(|row| row[role].is_some()) {
-            batch.sources[role] = Source::Here;
-        } else {
-            batch.fail(role);
-        }
+        self.with_batch(batch, |batch, code| batch.has_come(code, role.into()));
     }
 
-    /// A role's cells do not come: parities are asked.
+    /// A role's cells do not come: others are asked.
     pub(super) fn fail(&mut self, batch: u64, role: u8) {
-        if let Some(batch) = self.batch(batch) {
-            batch.fail(usize::from(role));
-        }
+        self.with_batch(batch, |batch, code| batch.fail(code, role.into()));
     }
 
     /// The number of the batch that is given out next.
@@ -183,23 +165,20 @@ impl Read {
         self.batches.iter_mut().find(|batch| batch.number == number)
     }
 
+    fn with_batch(&mut self, number: u64, act: impl FnOnce(&mut Batch, &Code)) {
+        if let Some(code) = self.code.clone()
+            && let Some(batch) = self.batch(number)
+        {
+            act(batch, &code);
+        }
+    }
+
     /// Some are late: first as many others are asked as there are cells missing, then all of them.
     pub(super) fn reconsider(&mut self, means: Means, hedging: &mut Hedging) {
-        let k = usize::from(self.found.chunks.geometry.k);
-        for batch in self.batches.iter_mut().filter(|batch| !batch.is_here(k)) {
-            if batch.due(means, hedging) > means.now {
-                continue;
-            }
-            batch.turns += 1;
-            match batch.turns {
-                1 => {
-                    let cells = batch.missing(k) * batch.cells.len();
-                    if batch.has_others(k) && hedging.take(cells, batch.stripe.cell_len) {
-                        batch.want(batch.missing(k));
-                    }
-                }
-                2 => batch.fail_silent(),
-                _ => self.is_stuck = true,
+        let Some(code) = self.code.clone() else { return };
+        for batch in self.batches.iter_mut().filter(|batch| !batch.is_here()) {
+            if batch.due(means, hedging) <= means.now {
+                self.is_stuck |= !batch.is_late(&code, hedging);
             }
         }
     }
@@ -208,9 +187,8 @@ impl Read {
     pub(super) fn go_on(&mut self, means: Means, stats: &mut Stats, hedging: &mut Hedging) -> Step {
         let mut step = Step { due: Time::NEVER, ..Step::default() };
         let Some(code) = self.code.clone() else { return Step { fails: true, ..step } };
-        for batch in self.batches.iter_mut().filter(|batch| !batch.is_noted && batch.is_enough(code.k())) {
-            batch.is_noted = true;
-            hedging.note_whole(means.now.since(batch.asked_at));
+        for batch in &mut self.batches {
+            batch.note_enough(&code, means.now).into_iter().for_each(|us| hedging.note_whole(us));
         }
         let bytes = self.give_out(&code, stats);
         if !self.is_told && (!bytes.is_empty() || self.start >= self.end) {
@@ -224,11 +202,12 @@ impl Read {
             return step;
         }
         step.fails = self.is_stuck || self.open_window(means, &code, hedging).is_none();
-        step.wanted = self.take_wanted(means);
+        step.wanted = self.take_wanted(means, &code);
+        step.making = self.take_making(means, stats);
         step.fails |= self.batches.iter().any(|batch| batch.is_lost(&code));
         step.unpin = self.tell_progress(means.now);
         let of_pin = || means.now + self.pin_us() / PROGRESS;
-        let due = self.batches.iter().filter(|batch| !batch.is_here(code.k()));
+        let due = self.batches.iter().filter(|batch| !batch.is_here());
         step.due = due.map(|batch| batch.due(means, hedging)).min().unwrap_or_else(of_pin);
         step
     }
@@ -239,7 +218,7 @@ impl Read {
         while let Some((stripe, row)) = self.next {
             let row_len = stripe.row_len();
             let begins_at = stripe.start + u64::from(row) * row_len;
-            let under_way: u64 = self.batches.iter().map(|batch| batch.len_bytes(row_len)).sum();
+            let under_way: u64 = self.batches.iter().map(Batch::len_bytes).sum();
             let room = means.window.saturating_sub(under_way + self.untaken);
             // However long a row is, one goes.
             if begins_at >= self.end || room < row_len && under_way + self.untaken > 0 {
@@ -250,11 +229,12 @@ impl Read {
             let most = if left <= room { left } else { room.min(means.window / 2) };
             let most_rows = u64::from((MAX_FETCH_BYTES / stripe.cell_len).max(1));
             let rows = most.div_ceil(row_len).min(room / row_len).clamp(1, most_rows);
-            let count = (rows as u32).min(stripe.rows - row);
+            let rows = self.rows_from(stripe, row, (rows as u32).min(stripe.rows - row));
+            let (count, roles) = (rows.count, rows.roles.len());
             let group = self.found.chunks.holders_of(stripe.index)?.group;
             self.number += 1;
-            hedging.note_asked(count as usize * row_len as usize);
-            self.batches.push_back(Batch::new((self.number, group), stripe, (row, count), code, means.now));
+            hedging.note_asked(count as usize * roles * stripe.cell_len as usize);
+            self.batches.push_back(Batch::new((self.number, group), rows, code, means));
             self.next = match row + count {
                 next if next < stripe.rows => Some((stripe, next)),
                 _ => geometry.stripe(stripe.index + 1).map(|stripe| (stripe, 0)),
@@ -263,26 +243,58 @@ impl Read {
         Some(())
     }
 
-    fn take_wanted(&mut self, means: Means) -> Vec<Wanted> {
+    /// The rows of a batch, of so many at most: those of which all cells are wanted together, each other one by itself.
+    fn rows_from(&self, stripe: Stripe, first: u32, most: u32) -> Rows {
+        let value_len = self.found.chunks.geometry.len;
+        let roles_at = |row| roles_of(stripe, row, (self.start, self.end), value_len);
+        let (roles, last) = (roles_at(first), roles_at(first + most - 1));
+        let is_all = |roles: &std::ops::Range<usize>| roles.len() == usize::from(stripe.k);
+        let count = match (is_all(&roles), is_all(&last)) {
+            (true, true) => most,
+            (true, false) => (most - 1).max(1),
+            (false, _) => 1,
+        };
+        Rows { stripe, first, count, roles }
+    }
+
+    fn take_wanted(&mut self, means: Means, code: &Code) -> Vec<Wanted> {
         let Self { found, batches, .. } = self;
         let mut all = Vec::new();
         for batch in batches {
-            while let Some(role) = batch.sources.iter().position(|source| *source == Source::Wanted) {
+            while let Some(role) = batch.next_wanted(means.now) {
                 let holders = found.chunks.holders_of(batch.stripe.index);
                 let holder = holders.and_then(|group| group.roles.get(role)).copied().unwrap_or_default();
                 let Some(node) = holder.whole.or(holder.filling) else {
-                    batch.fail(role);
+                    batch.fail(code, role);
                     continue;
                 };
-                batch.sources[role] = Source::Asked;
-                batch.asked_at = means.now;
                 let member = MemberId { group: batch.group, role: RoleIndex(role as u8) };
                 let chunk = ChunkId { object: found.chunks.object, stripe: batch.stripe.index };
                 // All of its rows, so that the number of a cell says the same of whoever sends it.
-                let (first, count) = (batch.first - batch.given, batch.given + batch.cells.len() as u32);
+                let (first, count) = batch.rows();
                 let window = count.saturating_mul(batch.stripe.cell_len);
                 let ask = FetchAsk { member, chunk, first, count, window };
                 all.push(Wanted { batch: batch.number, role: role as u8, node, ask });
+            }
+        }
+        all
+    }
+
+    /// What nodes are to have made: the bytes that are wanted of each lost cell.
+    fn take_making(&mut self, means: Means, stats: &mut Stats) -> Vec<Making> {
+        let mut all = Vec::new();
+        for batch in &mut self.batches {
+            while let Some(role) = batch.next_lost(means.now) {
+                let (from, filled) = place_of(batch.stripe, batch.first, role);
+                let (start, end) = (self.start.max(from), self.end.min(from + filled));
+                let len = end.saturating_sub(start);
+                let range = Some(Range { start, len });
+                // A cell is no longer than a window may be.
+                let (window, by_graph) = (len as u32, true);
+                let ask = GetAsk { range, window, by_graph, ..GetAsk::default() };
+                let deadline_ms = (Batch::silent_us(means) / 1000).clamp(1, MAX_DEADLINE_MS.into()) as u32;
+                stats.graph_cells += 1;
+                all.push(Making { batch: batch.number, role: role as u8, ask, deadline_ms });
             }
         }
         all
@@ -292,27 +304,18 @@ impl Read {
     fn give_out(&mut self, code: &Code, stats: &mut Stats) -> Vec<Bytes> {
         let mut out = Vec::new();
         while let Some(batch) = self.batches.front_mut() {
-            while let Some(row) = batch.cells.first_mut() {
-                let present = row.iter().filter(|cell| cell.is_some()).count();
-                if present < code.k() {
-                    return out;
-                }
-                let Some(made) = mend(code, row) else { return out };
+            while !batch.is_over() {
+                let Some(made) = batch.mend_row(code) else { return out };
                 stats.decoded_rows += u64::from(made);
-                let (stripe, index) = (batch.stripe, batch.first);
-                let mut at = stripe.start + u64::from(index) * stripe.row_len();
-                for (role, cell) in row.iter().take(code.k()).enumerate() {
-                    let filled = u64::from(stripe.filled(CellAt { row: index, role: role as u8 }));
-                    let (from, to) = (self.start.max(at), self.end.min(at + filled));
-                    if let Some(cell) = cell.as_ref().filter(|_| from < to) {
-                        out.push(cell.slice((from - at) as usize..(to - at) as usize));
+                for Given { from, filled, bytes, is_cut } in batch.give_row() {
+                    let (start, end) = (self.start.max(from), self.end.min(from + filled));
+                    if start < end && is_cut {
+                        out.push(bytes);
+                    } else if start < end {
+                        out.push(bytes.slice((start - from) as usize..(end - from) as usize));
                     }
-                    at += filled;
+                    self.start = self.start.max(end);
                 }
-                self.start = self.start.max(at.min(self.end));
-                batch.cells.remove(0);
-                batch.first += 1;
-                batch.given += 1;
             }
             self.batches.pop_front();
         }
@@ -332,83 +335,5 @@ impl Read {
         }
         self.pinned_at = Some(now);
         Some(UnpinAsk { object, pin, done: false })
-    }
-}
-
-impl Batch {
-    fn new(
-        (number, group): (u64, GroupId),
-        stripe: Stripe,
-        (first, count): (u32, u32),
-        code: &Code,
-        now: Time,
-    ) -> Self {
-        let mut sources = vec![Source::Wanted; code.k()];
-        sources.resize(code.n(), Source::Idle);
-        let cells = vec![vec![None; code.n()]; count as usize];
-        Self {
-            number,
-            stripe,
-            first,
-            given: 0,
-            group,
-            sources,
-            cells,
-            asked_at: now,
-            turns: 0,
-            is_noted: false,
-        }
-    }
-
-    fn len_bytes(&self, row_len: u64) -> u64 {
-        self.cells.len() as u64 * row_len
-    }
-
-    fn is_here(&self, k: usize) -> bool {
-        self.missing(k) == 0
-    }
-
-    /// Whether all of its rows can be made of what has come.
-    fn is_enough(&self, k: usize) -> bool {
-        self.cells.iter().all(|row| row.iter().flatten().count() >= k)
-    }
-
-    fn missing(&self, k: usize) -> usize {
-        self.sources[..k].iter().filter(|source| **source != Source::Here).count()
-    }
-
-    fn due(&self, means: Means, hedging: &Hedging) -> Time {
-        let most_us = means.hedge_us;
-        self.asked_at + if self.turns == 0 { hedging.patience_us(most_us) } else { most_us * SILENT }
-    }
-
-    fn fail(&mut self, role: usize) {
-        self.sources[role] = Source::Failed;
-        self.want(usize::MAX);
-    }
-
-    /// Asks so many more roles.
-    fn want(&mut self, count: usize) {
-        let idle = self.sources.iter_mut().filter(|source| **source == Source::Idle);
-        idle.take(count).for_each(|source| *source = Source::Wanted);
-    }
-
-    /// Whether there are as many others as cells are missing.
-    fn has_others(&self, k: usize) -> bool {
-        self.sources.iter().filter(|source| **source == Source::Idle).count() >= self.missing(k)
-    }
-
-    fn fail_silent(&mut self) {
-        let asked = self.sources.iter_mut().filter(|source| **source == Source::Asked);
-        asked.for_each(|source| *source = Source::Failed);
-        self.want(usize::MAX);
-    }
-
-    /// Whether so many do not have it that the rest cannot make it.
-    fn is_lost(&self, code: &Code) -> bool {
-        let (left, gone): (Vec<usize>, Vec<usize>) =
-            (0..code.n()).partition(|role| self.sources[*role] != Source::Failed);
-        let gone: Vec<usize> = gone.into_iter().filter(|role| *role < code.k()).collect();
-        !gone.is_empty() && code.plan(&left, &gone).is_err()
     }
 }

@@ -95,22 +95,21 @@ fn zeroed(count: usize, len: usize) -> Vec<Vec<u8>> {
     (0..count).map(|_| vec![0; len]).collect()
 }
 
-/// Makes the data cells of a row that are missing of those that are here; whether all are here then, and whether any was made.
-pub(super) fn mend(code: &Code, cells: &mut [Option<Bytes>]) -> Option<bool> {
+/// Makes cells of a row, of which there are none, of those that are here; whether any was made. None if these are not enough.
+pub(super) fn mend(code: &Code, cells: &mut [Option<Bytes>], wanted: &[usize]) -> Option<bool> {
     let present: Vec<usize> = (0..cells.len()).filter(|role| cells[*role].is_some()).collect();
-    let wanted: Vec<usize> = (0..code.k()).filter(|role| cells[*role].is_none()).collect();
     if wanted.is_empty() {
         return Some(false);
     }
-    let plan = code.plan(&present, &wanted).ok()?;
+    let plan = code.plan(&present, wanted).ok()?;
     let sources: Vec<Bytes> = plan.sources().iter().filter_map(|role| cells[*role].clone()).collect();
     let len = sources.first().map_or(0, Bytes::len);
     let sources: Vec<&[u8]> = sources.iter().map(|cell| &cell[..]).collect();
     let mut made = zeroed(wanted.len(), len);
     let mut outputs: Vec<&mut [u8]> = made.iter_mut().map(Vec::as_mut_slice).collect();
     plan.run(&sources, &mut outputs).ok()?;
-    for (role, bytes) in wanted.into_iter().zip(made) {
-        cells[role] = Some(bytes.into());
+    for (role, bytes) in wanted.iter().zip(made) {
+        cells[*role] = Some(bytes.into());
     }
     Some(true)
 }
@@ -129,6 +128,11 @@ mod tests {
             coded.add_row(code, row);
         }
         coded
+    }
+
+    fn mend_all(code: &Code, cells: &mut [Option<Bytes>]) -> Option<bool> {
+        let wanted: Vec<usize> = (0..code.k()).filter(|role| cells[*role].is_none()).collect();
+        mend(code, cells, &wanted)
     }
 
     fn value(len: usize) -> Bytes {
@@ -154,12 +158,12 @@ mod tests {
             for (first, second) in [(0, 1), (0, 4), (1, 2), (3, 4)] {
                 let mut left = row.clone();
                 (left[first], left[second]) = (None, None);
-                assert_eq!(mend(&code, &mut left), Some(first < 3));
+                assert_eq!(mend_all(&code, &mut left), Some(first < 3));
                 assert_eq!(left[..3], row[..3]);
             }
             let mut left = row.clone();
             left[..3].fill(None);
-            assert_eq!(mend(&code, &mut left), None, "more than the code makes up for");
+            assert_eq!(mend_all(&code, &mut left), None, "more than the code makes up for");
         }
     }
 

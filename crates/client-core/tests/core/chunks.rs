@@ -148,21 +148,26 @@ fn what_a_holder_lacks_or_sends_otherwise_is_made_of_the_others() {
     }
 }
 
-#[test]
-fn others_are_asked_when_a_holder_takes_longer_than_usual() {
-    let mut world = World::coding();
-    // By then one cell in twenty makes one that may be asked for in vain.
-    for _ in 0..10 {
-        let (id, fetches) = reads(&mut world);
+/// So many values of two cells have been read.
+pub fn has_read(world: &mut World, times: usize) {
+    for _ in 0..times {
+        let (id, fetches) = reads(world);
         for fetch in fetches {
             let cell = cell(role_of(&fetch));
-            sends(&mut world, fetch, &cell, checksum(&cell));
+            sends(world, fetch, &cell, checksum(&cell));
         }
         assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
         let (conn, wire, unpin) = world.one();
         assert!(matches!(unpin, Ask::Unpin(_)));
         world.answer(conn, wire, Answer::Just(Code::Noted));
     }
+}
+
+#[test]
+fn others_are_asked_when_a_holder_takes_longer_than_usual() {
+    let mut world = World::coding();
+    // By then one cell in twenty makes one that may be asked for in vain.
+    has_read(&mut world, 10);
     let (id, fetches) = reads(&mut world);
     for fetch in fetches.into_iter().filter(|fetch| role_of(fetch) == 0) {
         sends(&mut world, fetch, &cell(0), checksum(&cell(0)));

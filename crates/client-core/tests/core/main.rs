@@ -8,6 +8,7 @@ mod chunks;
 mod fed;
 mod flow;
 mod landing;
+mod made;
 mod retries;
 mod sessions;
 mod world;

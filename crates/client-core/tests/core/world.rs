@@ -89,7 +89,13 @@ impl World {
         Self { capabilities, ..world }.made_ready()
     }
 
-    fn made_ready(self) -> Self {
+    /// At servers that can no more than this.
+    pub fn of_servers_with(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// With both connections welcomed and the map told.
+    pub fn made_ready(self) -> Self {
         let mut world = self;
         let id = world.get("first");
         world.settle();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use gestalt::{Client, Code, Coding, Error, Options, Store, StoreMode, Stored};
+use gestalt::{Client, Code, Coding, Error, LostBy, Options, Store, StoreMode, Stored};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::linearizability::{Bytes, Op, Outcome};
@@ -50,6 +50,8 @@ impl Native {
         // In turns, so that every run has clients that code and others that do not.
         let turn = CLIENTS.fetch_add(1, Ordering::Relaxed) as usize;
         (options.encode, options.decode) = CODINGS[turn % CODINGS.len()];
+        let others = turn / CODINGS.len();
+        options.lost_by = if others.is_multiple_of(2) { LostBy::Graph } else { LostBy::Star };
         let client = runtime.block_on(async { Client::lazy(&options) });
         Self { runtime: Arc::new(runtime), client }
     }

@@ -21,6 +21,7 @@ use super::Trouble;
 const COORDINATOR_PORT: u16 = 9179;
 const HTTP_PORT: u16 = 9180;
 const MEMCACHED_PORT: u16 = 11211;
+const NATIVE_PORT: u16 = 11311;
 const PEER_PORT: u16 = 9000;
 /// How long anything may take before it is given up.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -85,8 +86,10 @@ pub(super) struct Cluster {
     nodes: Vec<Process>,
 }
 
-/// Where clients and the coordinator are, behind a link without a limit.
+/// Where the coordinator is, and who stores values, behind a link without a limit.
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 1);
+/// Where a client is whose link may have one.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 79, 0, 2);
 
 fn address(node: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 79, 1, node as u8 + 1)
@@ -95,7 +98,8 @@ fn address(node: u16) -> Ipv4Addr {
 impl Cluster {
     /// Starts one, and waits until it serves.
     pub(super) fn start(plan: &Plan, dir: &Path) -> Result<Self, String> {
-        let addresses: Vec<Ipv4Addr> = [OUTSIDE].into_iter().chain((0..plan.nodes).map(address)).collect();
+        let addresses: Vec<Ipv4Addr> =
+            [OUTSIDE, CLIENT].into_iter().chain((0..plan.nodes).map(address)).collect();
         let machines = Machines::build(&addresses)?;
         for node in 0..plan.nodes {
             machines.shape(address(node), plan.mbit)?;
@@ -135,6 +139,7 @@ impl Cluster {
             format!("--node={node}"),
             format!("--coordinator=embedded://{OUTSIDE}:{COORDINATOR_PORT}"),
             format!("--memcached={at}:{MEMCACHED_PORT}"),
+            format!("--native={at}:{NATIVE_PORT}"),
             format!("--peer={at}:{PEER_PORT}"),
             format!("--http={at}:{HTTP_PORT}"),
             "--memory=1GiB".to_owned(),
@@ -145,6 +150,21 @@ impl Cluster {
             format!("--parent-pid={}", std::process::id()),
         ];
         self.nodes[usize::from(node)].start(self.machines.at(at), &self.program, &args)
+    }
+
+    /// Where a client of the native protocol begins.
+    pub(super) fn uri(&self) -> String {
+        format!("gestalt://{}:{NATIVE_PORT}/default", address(0))
+    }
+
+    /// Does something where the client is.
+    pub(super) fn as_client<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.machines.at(CLIENT).run(work)
+    }
+
+    /// Its link carries so much.
+    pub(super) fn shape_client(&self, mbit: u32) -> Result<(), String> {
+        self.machines.shape(CLIENT, mbit)
     }
 
     /// Stores values of `len` bytes, `count` of them.
@@ -198,7 +218,7 @@ impl Cluster {
         self.machines.at(address(node)).run(move || page(at, path))
     }
 
-    fn order(&self, args: &[&str]) -> Result<(), String> {
+    pub(super) fn order(&self, args: &[&str]) -> Result<(), String> {
         let mut command = Command::new(&self.program);
         forget_settings(&mut command);
         command.args(args).arg(format!("--http={OUTSIDE}:{HTTP_PORT}"));

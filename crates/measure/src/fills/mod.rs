@@ -1,7 +1,8 @@
 //! `cargo xtask bench fills`: a node is lost, and another one gets the chunks of long values that it had, over links of limited
-//! bandwidth, by each scheme. Real processes in network namespaces; needs root, `ip` and `tc`.
+//! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`). Real processes in network namespaces; needs root, `ip` and `tc`.
 
 mod machines;
+mod parts;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -62,6 +63,9 @@ struct Arguments {
     /// Runs of each, of which the median counts; ways take turns
     #[arg(long, default_value_t = 3)]
     runs: usize,
+    /// A client reads parts of a lost chunk, and nobody is filled
+    #[arg(long)]
+    parts: bool,
     /// Where the page goes. What is not measured is kept from the last time
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
@@ -108,6 +112,9 @@ fn nothing() -> Trouble {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
+    if arguments.parts {
+        return parts::run(arguments);
+    }
     let mut all = open(&arguments.out.join("fills.json"))?;
     for code in &arguments.codes {
         for (mbit, trouble) in

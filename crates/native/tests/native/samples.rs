@@ -57,6 +57,15 @@ pub fn of_clients() -> Vec<(&'static str, FromClient)> {
             "get-direct",
             request(15, 0, "film", Ask::Get(GetAsk { window: 65_536, direct: true, ..GetAsk::default() })),
         ),
+        (
+            "get-made",
+            request(
+                25,
+                0,
+                "film",
+                Ask::Get(GetAsk { range, window: 65_536, by_graph: true, ..GetAsk::default() }),
+            ),
+        ),
         ("fetch", request(16, 0, "film", Ask::Fetch(Box::new(fetch())))),
         ("unpin", request(17, 0, "film", Ask::Unpin(UnpinAsk { object: object(), pin: 5, done: true }))),
         ("begin", once(request(18, 0, "film", Ask::Begin(begin())))),

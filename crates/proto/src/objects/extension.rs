@@ -289,7 +289,7 @@ impl Transfers {
         object: Object,
         wanted: &mut Wanted,
     ) {
-        let new = NewGather { key, object, start: 0, end: u64::MAX, changed: false };
+        let new = NewGather { key, object, start: 0, end: u64::MAX, changed: false, by_graph: false };
         match self.gathers.begin(scope, Client::Extension(id), hash, new) {
             Ok(gather) => {
                 if let Some(one) = self.extensions.all.get_mut(&id) {
@@ -313,7 +313,7 @@ impl Transfers {
         wanted: &mut Wanted,
     ) {
         let Some(object) = object else { return };
-        let new = NewGather { key, object: *object, start: 0, end: 0, changed: false };
+        let new = NewGather { key, object: *object, start: 0, end: 0, changed: false, by_graph: false };
         if let Ok(gather) = self.gathers.begin(scope, Client::Extension(id), hash, new) {
             wanted.requests.extend(self.gathers.abandon(gather));
         }

@@ -100,6 +100,32 @@ fn what_lies_in_a_lost_chunk_is_made_by_each_scheme_and_no_cell_is_fetched() {
 }
 
 #[test]
+fn who_wants_a_graph_has_what_is_lost_made_where_nodes_fetch_cells_by_themselves() {
+    for layout in [ObjectLayout::Spread, ObjectLayout::Wide] {
+        let mut scene = Scene::of(Cluster::new(12, "rs(6+3)"), layout);
+        assert_eq!(scene.cells_of(10..20), 6, "{layout:?}");
+        scene.cluster.by_graph = true;
+        assert_eq!(scene.cells_of(10..60_000), 0, "{layout:?}");
+        assert_eq!(scene.reads(), ReadStats { made: 1, left: 0 }, "{layout:?}");
+        // All of a row takes as many cells either way.
+        if layout == ObjectLayout::Spread {
+            assert_eq!(scene.cells_of(0..6 * 65_536), 6);
+            assert_eq!(scene.reads().made, 1);
+        }
+    }
+}
+
+#[test]
+fn what_no_graph_makes_for_who_wants_one_is_read_cell_by_cell() {
+    let mut scene = Scene::of(Cluster::new(12, "rs(6+3)"), ObjectLayout::Spread);
+    scene.cluster.by_graph = true;
+    scene.cluster.wires = Wires::doing(Harm::Lost, 1);
+    let read = scene.cluster.read_part(scene.reader, "key", 10..60_000);
+    assert!(read.unwrap() == scene.value[10..60_000]);
+    assert_eq!(scene.reads(), ReadStats { made: 0, left: 1 });
+}
+
+#[test]
 fn the_model_leaves_little_to_cells() {
     let mut cluster = Cluster::with_graphs(12, "rs(6+3)", read_by(Scheme::Auto));
     cluster.layout = ObjectLayout::Wide;

@@ -47,6 +47,8 @@ struct Cluster {
     next_token: u64,
     /// How bytes of values in chunks are dealt.
     layout: types::ObjectLayout,
+    /// Whether who reads wants graphs for what is lost, whatever nodes do by themselves.
+    by_graph: bool,
     /// Falsifies the first message that it is about.
     lie: Option<Lie>,
     /// What came of it.
@@ -148,6 +150,7 @@ impl Cluster {
             parts: BTreeMap::new(),
             next_token: 0,
             layout: types::ObjectLayout::Spread,
+            by_graph: false,
             lie: None,
             verdict: None,
             wires: graphs::Wires::default(),

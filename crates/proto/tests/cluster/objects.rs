@@ -150,7 +150,8 @@ impl Cluster {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
         let hash = host.locate(&key_of(key)).hash;
-        let new = NewGather { key: key_of(key), object, start: range.start, end: range.end, changed: false };
+        let (start, end, by_graph) = (range.start, range.end, self.by_graph);
+        let new = NewGather { key: key_of(key), object, start, end, changed: false, by_graph };
         let gather = host.streams(now).begin_gather(token, hash, new).unwrap();
         (token, gather)
     }

@@ -37,7 +37,7 @@ impl Connection {
         let object = object.clone();
         let place = worker.host.borrow().locate(&key);
         let shard = object.descriptor.id.owner.group.shard(worker.shared.config.workers);
-        let new = NewGather { key, object, start: 0, end: u64::MAX, changed };
+        let new = NewGather { key, object, start: 0, end: u64::MAX, changed, by_graph: false };
         let order = Order::Gather(place.hash, Box::new(new));
         let mut download = Download::new(slot, shard);
         let news = worker.order(worker.clock.now(), shard, self.stream_asker(worker, slot), order);

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use server::NodeHandle;
 use tokio::runtime::Runtime;
 
-use crate::harness::{Cluster, PATIENCE, Plan, eventually};
+use crate::harness::{Cluster, PATIENCE, Plan, eventually, http_get};
 use crate::operators::order;
 
 const STEPS: &str = include_str!("../../../gestalt/conformance/steps.json");
@@ -159,7 +159,8 @@ fn striped(plan: &Plan) -> Cluster {
 fn modes(cluster: &Cluster) -> Vec<String> {
     let both = ["client", "server"];
     let of = |encode| both.map(|decode| format!("{}&encode={encode}&decode={decode}", uri(cluster, 2)));
-    both.into_iter().flat_map(of).chain([uri(cluster, 3)]).collect()
+    let others = ["", "&lost=graph"].map(|more| format!("{}{more}", uri(cluster, 3)));
+    both.into_iter().flat_map(of).chain(others).collect()
 }
 
 async fn comes_back(client: &Client, key: &str, value: &Bytes) {
@@ -320,6 +321,89 @@ fn a_client_makes_what_lost_holders_had_of_the_other_chunks() {
         }
     });
     ending.into_iter().for_each(|ending| drop(ending.join().expect("it ends")));
+}
+
+/// Bytes that nodes have sent to clients.
+fn sent_to_clients(cluster: &Cluster) -> u64 {
+    cluster.nodes.iter().map(|node| metric(node, "gestalt_client_sent_bytes_total")).sum()
+}
+
+fn metric(node: &NodeHandle, name: &str) -> u64 {
+    let (_, page) = http_get(node.addresses().http, "/metrics");
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|bytes| bytes.parse::<f64>().ok()).expect("a number") as u64
+}
+
+/// A thousand bytes of each cell that is lost, by keys.
+async fn lost_parts(client: &Client, values: &[(String, Bytes)]) -> Vec<(usize, Range)> {
+    let mut lost = Vec::new();
+    for (at, (key, value)) in values.iter().enumerate() {
+        for start in (1_000..value.len() as u64 - 1_000).step_by(20_000) {
+            let before = client.stats();
+            let range = Range { start, len: 1_000 };
+            part_comes_back(client, (key, value), range).await;
+            let stats = client.stats();
+            if (stats.decoded_rows, stats.gave_way) == (before.decoded_rows + 1, before.gave_way) {
+                lost.push((at, range));
+            }
+        }
+    }
+    lost
+}
+
+async fn part_comes_back(client: &Client, (key, value): (&String, &Bytes), range: Range) {
+    let found = client.get_range(key.clone(), range).await.expect("a value").expect("it is there");
+    let (start, end) = range.within(value.len() as u64);
+    assert!(found.bytes == value[start as usize..end as usize], "{range:?} of {key}");
+}
+
+#[test]
+fn of_a_lost_chunk_a_client_gets_as_many_cells_as_make_it_or_what_it_wants_made_by_a_graph() {
+    let mut cluster = striped(&Plan::default());
+    let runtime = runtime();
+    let values: Vec<_> = (0..4).map(|at| (format!("key-{at}"), noise(at, 190_000))).collect();
+    let clients = ["star", "graph"].map(|lost| {
+        let mode = format!("{}&encode=client&decode=client&lost={lost}", uri(&cluster, 0));
+        runtime.block_on(async { Client::connect(&mode).await.expect("a node that listens") })
+    });
+    let [star, graph] = &clients;
+    runtime.block_on(async {
+        for (key, value) in &values {
+            star.set(key.clone(), value.clone()).await.expect("a value is stored");
+        }
+    });
+    cluster.nodes.remove(4).stop();
+    // Once all know that it is gone, whoever is asked knows who has what.
+    let lost = eventually("lost cells", || {
+        let lost = runtime.block_on(lost_parts(star, &values));
+        if lost.is_empty() { Err(format!("{:?}", star.stats())) } else { Ok(lost) }
+    });
+    let read_all = |client: &Client| {
+        let before = (sent_to_clients(&cluster), client.stats());
+        runtime.block_on(async {
+            for (at, range) in &lost {
+                let (key, value) = &values[*at];
+                part_comes_back(client, (key, value), *range).await;
+            }
+        });
+        let after = client.stats();
+        let (decoded, made) =
+            (after.decoded_rows - before.1.decoded_rows, after.graph_cells - before.1.graph_cells);
+        (sent_to_clients(&cluster) - before.0, decoded, made)
+    };
+    let (count, cell) = (lost.len() as u64, 190_000 / 3);
+    // Three cells each, and what answers have beside them.
+    let of_star = read_all(star);
+    assert_eq!((of_star.1, of_star.2), (count, 0), "{of_star:?}");
+    assert!((3 * count * cell..3 * count * (cell + 2_000)).contains(&of_star.0), "{of_star:?} of {count}");
+    // A thousand bytes each.
+    let of_graph = eventually("all is made", || {
+        let all = read_all(graph);
+        if (all.1, all.2) == (0, count) { Ok(all) } else { Err(format!("{all:?} of {count}")) }
+    });
+    assert!((1_000 * count..2_500 * count).contains(&of_graph.0), "{of_graph:?} of {count}");
+    let made = cluster.nodes.iter().map(|node| metric(node, "gestalt_graph_reads_total")).sum::<u64>();
+    assert!(made > 0, "nodes have made some by graphs");
 }
 
 #[test]

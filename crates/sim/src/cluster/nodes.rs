@@ -323,7 +323,9 @@ impl Nodes {
         stage.book.stats.crashes += 1;
         for host in self.hosts_on(node) {
             let ended = self.shards[host].host.take();
-            stage.book.stats.resumed += ended.map_or(0, |host| host.stats().resumed_parities);
+            let Some(ended) = ended else { continue };
+            stage.book.stats.resumed += ended.stats().resumed_parities;
+            stage.book.stats.count_parts(&ended.graph_stats().reads);
         }
         let state = &mut self.nodes[node];
         state.state = Life::Down;

@@ -6,6 +6,7 @@
 //! - `port`: a node's end of one: frames into requests, outcomes into frames, by what servers do, too (crate `native`); `pieces`: values
 //!   that are longer than a frame;
 //! - `chunks`: chunks that clients put there, and those that they read;
+//! - `parts`: values that are read part by part;
 //! - `rooms`: buffers of a process, in which values are received;
 //! - `scanning`: a scan of a process;
 //! - `promises`: what a core may send, whoever hears it; `vows`: what nodes have said and have to stand by;
@@ -14,6 +15,7 @@
 mod chunks;
 mod link;
 pub(crate) mod outcome;
+mod parts;
 mod pieces;
 mod port;
 mod process;
@@ -25,7 +27,7 @@ mod vows;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use client_core::{Coding, Config, ConnId};
+use client_core::{Coding, Config, ConnId, LostBy};
 use native::RouteMap;
 use rng::Rng;
 use types::{ClusterMap, Name, NamespaceId};
@@ -38,6 +40,7 @@ use crate::stage::queue::{Event, NativeEvent};
 
 pub(crate) use chunks::Put;
 pub(crate) use link::Link;
+pub(crate) use parts::{Next, Parts};
 pub(crate) use port::{Around, Port, Wants};
 pub(crate) use process::{Caller, Process};
 pub(crate) use scanning::{Came, Scanning};
@@ -73,10 +76,16 @@ impl Natives {
         let Some(natives) = stage.options.natives else { return Vec::new() };
         let config = config_of(stage, natives, map, self.processes[number].namespace);
         note!(stage.book, "native client {number} begins anew");
+        self.count(stage, number);
         let (callers, links) = self.processes[number].begin_anew(config);
         links.into_iter().for_each(|link| self.close(stage, link));
         end_later(stage, natives, number);
         callers
+    }
+
+    /// Adds what a process has done that ends.
+    pub(crate) fn count(&self, stage: &mut Stage, number: usize) {
+        stage.book.stats.asked_parts += self.processes[number].core.stats().graph_cells;
     }
 
     /// Whether a process has this map.
@@ -189,6 +198,8 @@ fn namespace_of(stage: &Stage, map: &ClusterMap, process: usize) -> NamespaceId 
 
 fn config_of(stage: &mut Stage, natives: NativeClients, map: &ClusterMap, namespace: NamespaceId) -> Config {
     let (nodes, all_come_back) = (stage.options.nodes, stage.options.faults.restart_percent == 100);
+    // By the seed alone, so that all else is drawn as it was.
+    let lost_by = if (stage.options.seed / 2).is_multiple_of(3) { LostBy::Star } else { LostBy::Graph };
     let rng = &mut stage.rng.natives;
     // Where some never come back, those that it knows could be among them.
     let seeds = if all_come_back {
@@ -208,6 +219,7 @@ fn config_of(stage: &mut Stage, natives: NativeClients, map: &ClusterMap, namesp
         window: rng.pick(&[70_000, 1 << 20]),
         encode: rng.pick(&CODINGS),
         decode: rng.pick(&CODINGS),
+        lost_by,
         chunks_above: rng.pick(&[1, 24, 1_000]),
         hedge_us: natives.pause_us * rng.pick(&[1, 4]),
         rules: natives.rules,

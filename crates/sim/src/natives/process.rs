@@ -7,6 +7,7 @@ use client_core::{Config, ConnId, Core, RequestId};
 use native::Meta;
 use types::{NamespaceId, Time};
 
+use super::parts::Parts;
 use super::promises::Promises;
 use super::rooms::Buffers;
 use super::scanning::Scanning;
@@ -49,6 +50,8 @@ pub(crate) struct Caller {
     pub value: Vec<u8>,
     /// What is left to be fed of a value that it gives bit by bit.
     pub unfed: Bytes,
+    /// If it reads its value part by part.
+    pub parts: Option<Parts>,
 }
 
 impl Process {

@@ -51,7 +51,7 @@ impl Options {
         let scrubbed = restarted.with_scrubs(&mut Rng::new(seed, purpose::SCRUBS));
         let timed = scrubbed.with_wall_clocks(&mut Rng::new(seed, purpose::WALL));
         let chunked = timed.with_objects(&mut Rng::new(seed, purpose::OBJECTS));
-        chunked.with_graphs(&mut Rng::new(seed, purpose::GRAPHS))
+        chunked.with_graphs(&mut Rng::new(seed, purpose::GRAPHS)).with_readers_of_parts()
     }
 
     /// In some seeds the coordinator is started again now and then, and knows nothing; not where too few are left to tell it.

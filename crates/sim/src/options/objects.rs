@@ -5,7 +5,7 @@ use proto::{EncodeBy, GraphSettings};
 use rng::Rng;
 use types::{EXTENT_BYTES, MAX_CELL_BYTES, ObjectLayout};
 
-use super::{Focus, Memory, Options, Verb};
+use super::{FaultKind, Focus, Memory, Options, Verb};
 
 /// Layouts of values in chunks, by turns.
 const LAYOUTS: [ObjectLayout; 4] =
@@ -40,7 +40,8 @@ impl Options {
     pub(super) fn with_objects(mut self, rng: &mut Rng) -> Self {
         // Native clients code such values themselves.
         let once_in = if self.focus == Focus::Native { 2 } else { 4 };
-        let wanted = matches!(self.focus, Focus::Objects | Focus::Graphs) || rng.once_in(once_in);
+        let always = matches!(self.focus, Focus::Objects | Focus::Graphs) || self.reads_parts();
+        let wanted = always || rng.once_in(once_in);
         // What lies in chunks does not move to another pool.
         if !wanted || self.faults.beyond > 0 || self.focus == Focus::Conversions {
             return self;
@@ -105,6 +106,44 @@ impl Options {
         self.limits.sum_bytes = [100_000, 1 << 20, 8 << 20][(self.seed / 4 % 3) as usize];
         self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);
         self.limits.graph_reader_bytes = self.limits.graph_bytes / rng.pick(&[1, 3, 8]);
+        self
+    }
+
+    fn reads_parts(&self) -> bool {
+        self.focus == Focus::Native && self.seed % 4 == 1
+    }
+
+    /// In every fourth seed of native clients values lie in chunks, are long and mostly read, while nodes that keep them die and stay away,
+    /// so that what is read of lost chunks is made by a graph. By the seed alone, so that all else is drawn as it was.
+    pub(super) fn with_readers_of_parts(mut self) -> Self {
+        if !self.reads_parts() || self.objects.is_none() {
+            return self;
+        }
+        let draw = |choices: u64, every: u64| (self.seed / 4 / every % choices) as usize;
+        let spare = draw(2, 3);
+        (self.code, (self.k, self.m)) = (None, [(3, 2), (4, 2), (2, 2)][draw(3, 1)]);
+        let schemes = [Scheme::Chain, Scheme::Ppr, Scheme::Tri, Scheme::Star, Scheme::Lrc, Scheme::Auto];
+        self.graphs.reads = Some(schemes[draw(schemes.len() as u64, 2)]);
+        (self.nodes, self.groups, self.shards) = (self.n() + spare, self.groups.min(2), 1);
+        self.founders = self.nodes;
+        self.memory = Memory { node_bytes: 512 << 20, area_extents: 16, evict: false };
+        (self.text_keys, self.quota_bytes) = (12, 1 << 30);
+        self.sizes.mix = [0, 1, 1, 2, 2, 4, 4];
+        (self.mix, self.number_keys) = ([0; Verb::ALL.len()], 0);
+        for (verb, weight) in [(Verb::Get, 60), (Verb::Set, 6), (Verb::Append, 1), (Verb::Delete, 1)] {
+            self.mix[verb as usize] = weight;
+        }
+        let lease_us = self.timing.node_lease_us;
+        self.faults.mix = [0; FaultKind::ALL.len()];
+        self.faults.mix[FaultKind::Crash as usize] = 6;
+        self.faults.mix[FaultKind::Pause as usize] = 1;
+        self.faults.mix[FaultKind::Cut as usize] = 1;
+        (self.faults.every_us, self.faults.lasting_us) = (lease_us, 6 * lease_us);
+        (self.faults.restart_percent, self.faults.supervised_us) = (100, None);
+        if let Some(natives) = &mut self.natives {
+            natives.timeout_us = natives.timeout_us.max(4 * lease_us);
+            natives.process_us = 0;
+        }
         self
     }
 

@@ -37,6 +37,8 @@ pub struct Stats {
     pub native_calls: u64,
     /// Connections of native clients that broke.
     pub native_cuts: u64,
+    /// Parts of lost chunks that native clients have asked nodes to have made.
+    pub asked_parts: u64,
     /// Bytes that were received in the buffers of native clients.
     pub landed_bytes: u64,
     /// Scans of native clients that came to their end.
@@ -95,6 +97,10 @@ pub struct Stats {
     pub summed_chunks: u64,
     /// Those of them that were put after all.
     pub unsummed_chunks: u64,
+    /// Parts of lost chunks that graphs have made for readers.
+    pub made_parts: u64,
+    /// Those that a graph has not made that was begun.
+    pub left_parts: u64,
     /// Links that were measured on purpose by the last probe of each host that lives at the end of the run.
     pub probed_links: u64,
     /// Slow links that those hosts know of, most of them from others.
@@ -121,6 +127,12 @@ pub struct Report {
 }
 
 impl Stats {
+    /// Adds what graphs have made for readers of a host.
+    pub(crate) fn count_parts(&mut self, reads: &proto::ReadStats) {
+        self.made_parts += reads.made;
+        self.left_parts += reads.left;
+    }
+
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         for (sum, more) in [
@@ -160,6 +172,9 @@ impl Stats {
             (&mut self.renamed_uploads, other.renamed_uploads),
             (&mut self.summed_chunks, other.summed_chunks),
             (&mut self.unsummed_chunks, other.unsummed_chunks),
+            (&mut self.made_parts, other.made_parts),
+            (&mut self.left_parts, other.left_parts),
+            (&mut self.asked_parts, other.asked_parts),
             (&mut self.probed_links, other.probed_links),
             (&mut self.slow_links, other.slow_links),
             (&mut self.released_extents, other.released_extents),
@@ -204,13 +219,16 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} links probed and {} known to be slow, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} parts of lost chunks made for readers and {} not ({} asked for by native clients), {} links probed and {} known to be slow, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.moved_stripes,
             self.renamed_uploads,
             self.summed_chunks,
             self.unsummed_chunks,
+            self.made_parts,
+            self.left_parts,
+            self.asked_parts,
             self.probed_links,
             self.slow_links,
             self.released_extents,

@@ -1,11 +1,11 @@
 //! What comes to native clients, in whatever steps they read it, and what of it is received in buffers that they have lent to their reads.
 
 use bytes::{Buf, BufMut, Bytes};
-use client_core::{Done, Error, Intake, Next, RequestId};
+use client_core::{Done, Error, Intake, Next as Goes, RequestId};
 use rng::Rng;
 
 use super::natives::Natively;
-use crate::natives::{Caller, Process};
+use crate::natives::{Caller, Next, Process};
 use crate::stage::book::Broken;
 use crate::world::World;
 
@@ -46,6 +46,35 @@ impl Natively<'_> {
             Err((rule, what)) => stage.book.fail(rule, None, what),
         }
         caller
+    }
+
+    /// A part of a value has come: the next one is asked for. What comes of the call if that was the last.
+    pub(super) fn reads_on(
+        &mut self,
+        process: usize,
+        mut caller: Caller,
+        result: Result<Done, Error>,
+    ) -> Option<(Caller, Result<Done, Error>)> {
+        let World { stage, natives, .. } = self.world();
+        let owner = &mut natives.processes[process];
+        let now = owner.now(stage);
+        let (Some(parts), Some(meta), Ok(Done::Value)) = (&mut caller.parts, caller.found, &result) else {
+            return Some((caller, result));
+        };
+        let next = match parts.next(now, &meta, caller.value.len() as u64) {
+            Next::Over => return Some((caller, result)),
+            Next::Late => return Some((caller, Err(Error::TimedOut))),
+            Next::More(next) => next,
+            Next::Anew(next) => {
+                caller.value.clear();
+                next
+            }
+        };
+        match owner.core.submit(now, next) {
+            Ok(id) => drop(owner.callers.insert(id, caller)),
+            Err(error) => return Some((caller, Err(error))),
+        }
+        None
     }
 
     /// Whether nobody has written to what a process has back.
@@ -115,12 +144,12 @@ fn receive(
         return Ok((bytes.len(), buffers.settle()?));
     }
     let came = match intake.next(core, buffers) {
-        Next::Place(place) => {
+        Goes::Place(place) => {
             let came = place.remaining_mut().min(bytes.len());
             place.put_slice(&bytes[..came]);
             came
         }
-        Next::Scrap(left) => left.min(bytes.len()),
+        Goes::Scrap(left) => left.min(bytes.len()),
     };
     let landed = buffers.settle()?;
     intake.came(came);

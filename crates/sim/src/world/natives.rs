@@ -11,7 +11,7 @@ use super::World;
 use crate::clients::calls::{Ask as Call, NOBODY};
 use crate::cluster::process::{CLUSTER, Input, Life, Submission};
 use crate::natives::outcome::{asked, outcome_of};
-use crate::natives::{Around, Caller, Port, Wants};
+use crate::natives::{Around, Caller, Parts, Port, Wants};
 use crate::options::NativeClients;
 use crate::stage::queue::{Event, NativeEvent};
 
@@ -98,12 +98,14 @@ impl Natively<'_> {
         let key = Bytes::copy_from_slice(split_key(&clients.keys()[ask.key].bytes).1);
         let owner = &mut natives.processes[process];
         stage.book.stats.native_calls += 1;
-        let caller = Caller { client: ask.client, call, found: None, value: Vec::new(), unfed };
-        // The last reads have no buffers, and so none that are too short.
-        let reads = ask.client != NOBODY && matches!(ask.op, Op::Get(_));
         let due_us = timeout_us.or(stage.options.natives.map(|natives| natives.timeout_us)).unwrap_or(0);
         stage.queue.push(owner.in_us(stage, due_us) + LATE_US, Event::Native(NativeEvent::Due(call)));
         let now = owner.now(stage);
+        let parts = Parts::of(call, &op, &key, now + due_us).filter(|_| ask.client != NOBODY);
+        let op = parts.as_ref().map_or(op, Parts::first);
+        // The last reads have no buffers, and so none that are too short.
+        let reads = ask.client != NOBODY && matches!(ask.op, Op::Get(_)) && parts.is_none();
+        let caller = Caller { client: ask.client, call, found: None, value: Vec::new(), unfed, parts };
         match owner.core.submit(now, Operation { key, op, timeout_us }) {
             Ok(id) => {
                 owner.callers.insert(id, caller);
@@ -257,7 +259,9 @@ impl Natively<'_> {
         match self.world.natives.processes[process].callers.remove(&id) {
             Some(caller) => {
                 let caller = self.take_back(process, id, caller, &result);
-                self.end(caller, result);
+                if let Some((caller, result)) = self.reads_on(process, caller, result) {
+                    self.end(caller, result);
+                }
             }
             None => {
                 let what = format!("a native client has ended {id:?} twice, or nobody asked it");
@@ -447,6 +451,7 @@ impl Natively<'_> {
         };
         // Servers try this short way first. Half of the reads leave it out.
         let goes_to_chunks = matches!(&ask, Ask::Get(get) if get.direct);
+        let read = if let Ask::Get(get) = &ask { Some(*get) } else { None };
         let reads = matches!(&ask, Ask::Get(get) if get.touch.is_none());
         if reads && self.world.stage.rng.natives.percent(50) {
             let World { stage, cluster, .. } = &mut *self.world;
@@ -463,10 +468,13 @@ impl Natively<'_> {
         let request = Asked::on(key, op).once(once);
         let token = Token([u64::from(link), id]);
         let submission = Submission { token, member: None, request };
-        if goes_to_chunks {
-            self.world.submit(host, submission);
-        } else {
-            self.world.submit_or_stream(host, submission);
+        match read {
+            Some(_) if goes_to_chunks => self.world.submit(host, submission),
+            Some(get) => {
+                self.world.streams.expect(token, get);
+                self.world.submit_or_stream(host, submission);
+            }
+            None => self.world.submit_or_stream(host, submission),
         }
     }
 

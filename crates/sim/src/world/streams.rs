@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use native::GetAsk;
 use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
 use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want};
 
@@ -19,6 +20,15 @@ pub(crate) struct Streams {
     all: BTreeMap<Token, Stream>,
     /// Reads that may turn out to be of values in chunks.
     reads: BTreeMap<Token, Request>,
+    /// How native clients read, by their requests.
+    asks: BTreeMap<Token, GetAsk>,
+}
+
+impl Streams {
+    /// A native client reads like this.
+    pub(super) fn expect(&mut self, token: Token, ask: GetAsk) {
+        self.asks.insert(token, ask);
+    }
 }
 
 struct Stream {
@@ -124,13 +134,19 @@ impl World {
     /// Begins to read what follows `bytes`.
     fn begin_gather(&mut self, host: usize, token: Token, request: Request, view: ItemView, bytes: Vec<u8>) {
         let (Some(key), Some(object)) = (request.key.clone(), view.object.clone()) else { return };
-        let start = bytes.len() as u64;
-        let end = range_end(token, start, view.value_len);
+        let ask = self.streams.asks.get(&token).copied().unwrap_or_default();
+        let (start, end) = match ask.range {
+            Some(range) => range.within(view.value_len),
+            None => (bytes.len() as u64, range_end(token, bytes.len() as u64, view.value_len)),
+        };
+        // What is not wanted of a value nobody will see.
+        let bytes = if ask.range.is_some() { vec![0; start as usize] } else { bytes };
         let mut begun = None;
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let hash = machine.locate(&key).hash;
             let changed = matches!(&request.op, Op::Get(get) if get.may_change());
-            let new = NewGather { key, object: *object, start, end, changed };
+            let by_graph = ask.by_graph;
+            let new = NewGather { key, object: *object, start, end, changed, by_graph };
             begun = Some(machine.streams(now).begin_gather(token, hash, new));
         });
         match begun {
@@ -155,8 +171,10 @@ impl World {
     /// All of a value has come, or of a range of it.
     pub(super) fn whole(&mut self, host: usize, token: Token) {
         let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.remove(&token) else { return };
-        let Gather { request, view, bytes, .. } = gather;
-        if (bytes.len() as u64) < view.value_len {
+        let Gather { request, view, mut bytes, .. } = gather;
+        if self.streams.asks.get(&token).is_some_and(|ask| ask.range.is_some()) {
+            bytes.resize(view.value_len as usize, 0);
+        } else if (bytes.len() as u64) < view.value_len {
             return self.begin_gather(host, token, request, view, bytes);
         }
         let value = bytes.into();
@@ -234,6 +252,7 @@ impl World {
     }
 
     fn reply(&mut self, host: usize, token: Token, outcome: Outcome) {
+        self.streams.asks.remove(&token);
         match token {
             Token([_, 0]) => self.clients.reply(&mut self.stage, &self.cluster, host, token, outcome),
             token => self.natively().answer(token, &outcome),

@@ -43,6 +43,8 @@ pub struct NewGather {
     /// Whether the request that has found it may have changed something, as one that touches: no failure of the read may say that
     /// nothing was done then.
     pub changed: bool,
+    /// Whether graphs are to make what lies in one lost chunk, whatever this host is told to do by itself.
+    pub by_graph: bool,
 }
 
 /// The reads of one host.
@@ -83,6 +85,7 @@ struct Gather {
     /// A group whose view here says that its chunks are lost.
     doubt: Option<Doubt>,
     changed: bool,
+    by_graph: bool,
 }
 
 /// A view by which chunks are lost. It may be old, so nothing is said of it before the coordinator has said what it is.
@@ -101,7 +104,7 @@ impl Gathers {
         hash: KeyHash,
         new: NewGather,
     ) -> Result<GatherId, Failure> {
-        let NewGather { key, object: Object { descriptor, pin }, start, end, changed } = new;
+        let NewGather { key, object: Object { descriptor, pin }, start, end, changed, by_graph } = new;
         if self.all.len() >= scope.limits().gathers {
             return Err(of_read(Failure::Busy, changed));
         }
@@ -129,6 +132,7 @@ impl Gathers {
             asking,
             doubt: None,
             changed,
+            by_graph,
         };
         self.all.insert(id, gather);
         Ok(id)
@@ -326,7 +330,7 @@ impl Gather {
         while let Some((stripe, run)) = self.next_run() {
             let held: usize = self.rows.iter().map(Row::len_bytes).sum();
             let Some(group) = self.descriptor.group_of(stripe.index) else { break };
-            let by_graph = scope.graphs().reads.is_some();
+            let by_graph = self.by_graph || scope.graphs().reads.is_some();
             let row = Row::new(stripe, run, group, self.protection.code(), now, by_graph);
             // However long a run is, one goes: but not while the reader has not taken what came before it.
             let outstanding = held + self.untaken;

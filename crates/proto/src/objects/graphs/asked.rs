@@ -181,7 +181,8 @@ impl Manner {
             // A reader has another way, and needs time for it.
             Whose::Reader(_) => Self {
                 class: Class::Reader,
-                scheme: settings.reads?,
+                // Who asks for a graph where nodes make none by themselves leaves it to the model which.
+                scheme: settings.reads.unwrap_or(Scheme::Auto),
                 aim: Aim::READER,
                 deadline_us: timing.request_deadline_us / READERS_SHARE,
                 least_patience_us: timing.hedge_us,

@@ -17,7 +17,9 @@ impl NativeConnection {
             let shard = chunks.object.descriptor.id.owner.group.shard(worker.shared.config.workers);
             chunks.shard = Some(shard);
             let (key, object) = (chunks.key.clone(), chunks.object.clone());
-            let new = NewGather { key, object, start: range.0, end: range.1, changed: chunks.changed };
+            let (start, end) = range;
+            let (changed, by_graph) = (chunks.changed, chunks.by_graph);
+            let new = NewGather { key, object, start, end, changed, by_graph };
             let order = Order::Gather(chunks.place.hash, Box::new(new));
             let news = worker.order(worker.clock.now(), shard, self.stream_asker(worker, id), order);
             if let Some(news) = news {
@@ -43,8 +45,9 @@ impl NativeConnection {
         let range = Range { start: sending.range.0, len: sending.range.1 - sending.range.0 };
         let all = sending.range == (0, sending.meta.value_len);
         let window = u32::try_from(sending.window()).unwrap_or(u32::MAX);
-        let get = GetAsk { range: (!all).then_some(range), touch: None, window, direct: false };
         let Source::Chunks(chunks) = sending.source else { return };
+        let (range, by_graph) = ((!all).then_some(range), chunks.by_graph);
+        let get = GetAsk { range, window, by_graph, ..GetAsk::default() };
         let (now, place) = (worker.clock.now(), chunks.place);
         let request = Request::on(chunks.key.clone(), Op::Get(Get { bump: Bump::Silent, ..Get::default() }));
         let reading = Reading { key: chunks.key, place, get, asked_again: true, is_cancelled: false };

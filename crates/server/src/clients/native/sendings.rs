@@ -62,6 +62,8 @@ pub(super) struct Chunks {
     end: Option<Result<(), Failure>>,
     /// Whether the request that has found it may have changed something.
     pub changed: bool,
+    /// Whether graphs are to make what lies in one lost chunk.
+    pub by_graph: bool,
     /// It was asked for again, because it had been replaced before anything was printed.
     pub asked_again: bool,
 }
@@ -86,8 +88,10 @@ enum Step {
 impl Source {
     pub(super) fn of_object(reading: Reading, object: Object) -> Self {
         let Reading { key, place, get, asked_again, .. } = reading;
-        let (parts, held, end, shard, changed) = (VecDeque::new(), 0, None, None, get.touch.is_some());
-        Self::Chunks(Box::new(Chunks { key, place, object, shard, parts, held, end, changed, asked_again }))
+        let (parts, held, end, shard) = (VecDeque::new(), 0, None, None);
+        let (changed, by_graph) = (get.touch.is_some(), get.by_graph);
+        let chunks = Chunks { key, place, object, shard, parts, held, end, changed, by_graph, asked_again };
+        Self::Chunks(Box::new(chunks))
     }
 }
 

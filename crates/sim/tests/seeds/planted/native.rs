@@ -12,12 +12,21 @@ const BUDGET: u64 = 60;
 fn options(seed: u64, bug: Bug) -> Options {
     let focus = if bug == Bug::ScanSkipsWhatMoved { Focus::Scans } else { Focus::Native };
     // Of those in which native clients make pauses every one.
-    let seed = if bug == Bug::GoneIdUnheeded { 2 * seed } else { seed };
+    let seed = match bug {
+        Bug::GoneIdUnheeded => 2 * seed,
+        // Of those in which lost parts are read every one.
+        Bug::MadeOfAnotherValue => 4 * seed + 1,
+        _ => seed,
+    };
     let mut options = Options::draw_focused(seed, focus);
     // What a client waits for longest would hide what is rare.
     let is_of_chunks = matches!(
         bug,
-        Bug::AcknowledgementMissing | Bug::CellUnchecked | Bug::CellsOfOtherRows | Bug::GoneIdUnheeded
+        Bug::AcknowledgementMissing
+            | Bug::CellUnchecked
+            | Bug::CellsOfOtherRows
+            | Bug::GoneIdUnheeded
+            | Bug::MadeOfAnotherValue
     );
     options.objects = options.objects.filter(|_| is_of_chunks);
     let lease_us = options.timing.node_lease_us;
@@ -33,8 +42,8 @@ fn options(seed: u64, bug: Bug) -> Options {
         }
         // Writes that come twice, of sessions that are over by then.
         Bug::AgainNotSaid => {
-            (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (20, lease_us / 4, 100);
-            options.timing.session_lease_us = lease_us;
+            (natives.cut_per_mille, natives.late_us, natives.sessions_percent) = (60, lease_us / 4, 100);
+            (natives.timeout_us, options.timing.session_lease_us) = (10 * lease_us, lease_us);
         }
         // Long values that are replaced while they are read, or read in several goes.
         Bug::TornRead | Bug::CellsOfOtherRows => {
@@ -49,6 +58,12 @@ fn options(seed: u64, bug: Bug) -> Options {
             (options.text_keys, options.memory.evict) = (2, false);
             options.mix = [0; 13];
             (options.mix[Verb::Get as usize], options.mix[Verb::Set as usize]) = (6, 2);
+        }
+        // Few values, which are replaced while they are read.
+        Bug::MadeOfAnotherValue => {
+            (options.text_keys, options.think_us) = (2, options.think_us / 4);
+            (options.mix[Verb::Get as usize], options.mix[Verb::Set as usize]) = (6, 2);
+            options.sizes.mix = [0, 0, 1, 0, 0, 2, 0];
         }
         Bug::ConnectionNamedAgain => (natives.cut_per_mille, natives.late_us) = (20, lease_us),
         _ => {}
@@ -91,6 +106,7 @@ planted! {
     a_commit_without_an_acknowledgement_is_found: AcknowledgementMissing;
     a_cell_that_is_taken_as_it_comes_is_found: CellUnchecked;
     a_cell_that_is_taken_for_another_rows_is_found: CellsOfOtherRows;
+    a_part_that_was_made_of_another_value_is_found: MadeOfAnotherValue;
     a_data_role_that_a_scan_passes_over_is_found: ScanSkipsWhatMoved;
     an_id_that_is_gone_and_used_on_is_found: GoneIdUnheeded;
     a_buffer_that_is_written_to_after_the_end_is_found: LandsAfterEnd;
