@@ -7,7 +7,7 @@ use super::driver::Place;
 use super::homes::After;
 use crate::Now;
 use crate::outbox::{Ask, Context, ReplyTo};
-use crate::primary::{self, Pending, Primary};
+use crate::primary::{Pending, Primary};
 
 /// What a host does about such requests, at one moment.
 pub struct Following<'a> {
@@ -83,7 +83,7 @@ impl Following<'_> {
         while let Some((member, number, outcome)) = self.host.around.out().to_givers.pop_front() {
             any = true;
             let hear = |giver: &mut Primary, context: &mut Context<'_>| {
-                primary::hear_receiver(giver, context, number, &outcome);
+                giver.hear_receiver(context, number, &outcome);
             };
             self.host.members.primaries_mut().with(&mut self.host.around, self.now, member, hear);
         }

@@ -18,7 +18,7 @@ mod dispatch;
 mod dormant;
 pub(crate) mod driver;
 mod early;
-mod follow;
+pub(crate) mod follow;
 mod homes;
 pub mod inspect;
 mod links;
@@ -58,7 +58,6 @@ use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
-pub use follow::Following;
 
 use dispatch::{check_term, is_of_session};
 use links::Links;

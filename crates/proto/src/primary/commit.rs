@@ -1,6 +1,9 @@
 //! Commit: what every required parity has is committed, and what waited for that goes on.
 
-use super::{Primary, departures, yielding};
+use types::op::Outcome;
+
+use super::departures::Site;
+use super::{Primary, Touched, yielding};
 use crate::outbox::Context;
 
 impl Primary {
@@ -28,8 +31,37 @@ impl Primary {
             self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }
         self.hand_over.answer_if(self.stream.is_empty(), context, &self.core);
-        departures::give_away(self, context);
+        self.give_away(context);
         self.retry_waiting(context);
         yielding::go_on(self, context);
+    }
+
+    /// Items of namespaces that move to another pool go, as many as may be on their way.
+    pub(super) fn give_away(&mut self, context: &mut Context<'_>) {
+        if self.departures.heed(context, &self.core, self.stream.last()) {
+            self.touch(Touched::ByEvents);
+        }
+        self.departures.look(context.now.time);
+        if self.departures.is_empty() || !self.may_serve(context.now.time, context.timing) {
+            return;
+        }
+        let Self { core, phase, stream, departures, wall, .. } = self;
+        departures.go_on(context, &mut Site { core, stream, store: phase.serving_mut(), told: wall.told() });
+    }
+
+    /// A data role of another pool has answered.
+    pub(crate) fn hear_receiver(&mut self, context: &mut Context<'_>, number: u64, outcome: &Outcome) {
+        self.touch(Touched::ByEvents);
+        let may_serve = self.may_serve(context.now.time, context.timing);
+        let Self { core, phase, stream, departures, wall, .. } = self;
+        match phase.store_mut().filter(|_| may_serve) {
+            Some(store) => {
+                let mut site = Site { core, stream, store, told: wall.told() };
+                departures.hear(context, &mut site, number, outcome);
+            }
+            None => departures.hear_too_late(number),
+        }
+        self.give_away(context);
+        self.retry_waiting(context);
     }
 }

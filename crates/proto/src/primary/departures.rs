@@ -27,7 +27,6 @@ use wire::message::ToCoordinator;
 
 use super::core::Core;
 use super::stream::{Draft, Purpose, SendStream};
-use super::{Primary, Touched};
 use crate::Timing;
 use crate::host::driver::Place;
 use crate::outbox::{Ask, Context, ReplyTo};
@@ -473,40 +472,6 @@ impl Departures {
         let bytes: usize = self.given.values().map(|given| given.bytes).sum();
         assert_eq!(bytes, self.given_bytes, "their bytes are counted");
     }
-}
-
-/// Items of namespaces that move to another pool go, as many as may be on their way.
-pub(super) fn give_away(primary: &mut Primary, context: &mut Context<'_>) {
-    if primary.departures.heed(context, &primary.core, primary.stream.last()) {
-        primary.touch(Touched::ByEvents);
-    }
-    primary.departures.look(context.now.time);
-    if primary.departures.is_empty() || !primary.may_serve(context.now.time, context.timing) {
-        return;
-    }
-    let Primary { core, phase, stream, departures, wall, .. } = primary;
-    departures.go_on(context, &mut Site { core, stream, store: phase.serving_mut(), told: wall.told() });
-}
-
-/// A data role of another pool has answered `primary`.
-pub(crate) fn hear_receiver(
-    primary: &mut Primary,
-    context: &mut Context<'_>,
-    number: u64,
-    outcome: &Outcome,
-) {
-    primary.touch(Touched::ByEvents);
-    let may_serve = primary.may_serve(context.now.time, context.timing);
-    let Primary { core, phase, stream, departures, wall, .. } = primary;
-    match phase.store_mut().filter(|_| may_serve) {
-        Some(store) => {
-            let mut site = Site { core, stream, store, told: wall.told() };
-            departures.hear(context, &mut site, number, outcome);
-        }
-        None => departures.hear_too_late(number),
-    }
-    give_away(primary, context);
-    primary.retry_waiting(context);
 }
 
 /// What writes `item` as it is.

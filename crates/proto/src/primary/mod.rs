@@ -61,7 +61,6 @@ use types::{GroupView, HostId, MemberId, RoleStatus, Seq, Term, Time, UnixSecond
 use wire::object::{Asked, Cold, Harm};
 
 pub(crate) use self::core::Core;
-pub(crate) use departures::hear_receiver;
 pub(crate) use execute::is_repeatable;
 pub(crate) use hand_over::Question;
 pub use info::PrimaryInfo;

@@ -11,7 +11,7 @@ use super::scan::{Look, Paged};
 use super::sessions::{Followed, Known};
 use super::stream::{Draft, Header, Newest, PlacedItem, Purpose, SendStream, Unknown};
 use super::waiting::{Pending, Queue, Wait};
-use super::{Phase, Primary, Touched, departures};
+use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::rules::ScanRules;
 use crate::{Now, Timing};
@@ -446,26 +446,8 @@ impl Primary {
             {
                 Err(Attempt::Wait(Wait::Space))
             }
-            Err(Shortage::Reclaim) => Err(self.make_room(context, len_bytes)),
-            Err(Shortage::Full) => Err(self.wait_or_refuse()),
-        }
-    }
-
-    /// Something goes so that there is room for `len_bytes`.
-    fn make_room(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Attempt {
-        let now = self.wall.at(context.now.unix);
-        let store = self.phase.serving_mut();
-        let makes_room = self.space.make_room(context, store, &mut self.stream, len_bytes, now);
-        if makes_room { Attempt::Wait(Wait::Space) } else { self.wait_or_refuse() }
-    }
-
-    /// Full: but what is in flight may free something.
-    fn wait_or_refuse(&mut self) -> Attempt {
-        if self.stream.is_empty() {
-            self.refused_writes += 1;
-            Attempt::failed(Failure::OutOfMemory)
-        } else {
-            Attempt::Wait(Wait::Space)
+            Err(Shortage::Reclaim) => Err(make_room(self, context, len_bytes)),
+            Err(Shortage::Full) => Err(wait_or_refuse(self)),
         }
     }
 
@@ -506,6 +488,24 @@ impl Primary {
                 Attempt::Wait(_) => return self.waiting.push_front(queue, pending),
             }
         }
+    }
+}
+
+/// Something goes so that there is room for `len_bytes`.
+fn make_room(primary: &mut Primary, context: &mut Context<'_>, len_bytes: usize) -> Attempt {
+    let now = primary.wall.at(context.now.unix);
+    let Primary { space, phase, stream, .. } = primary;
+    let makes_room = space.make_room(context, phase.serving_mut(), stream, len_bytes, now);
+    if makes_room { Attempt::Wait(Wait::Space) } else { wait_or_refuse(primary) }
+}
+
+/// Full: but what is in flight may free something.
+fn wait_or_refuse(primary: &mut Primary) -> Attempt {
+    if primary.stream.is_empty() {
+        primary.refused_writes += 1;
+        Attempt::failed(Failure::OutOfMemory)
+    } else {
+        Attempt::Wait(Wait::Space)
     }
 }
 
@@ -632,7 +632,7 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         let is_object = newest.descriptor(primary.phase.serving()).is_some();
         if context.rules.conversions().leaving_keys_stay(!is_object) {
             primary.departures.want(pending.key());
-            departures::give_away(primary, context);
+            primary.give_away(context);
             return Attempt::Wait(Wait::Commit);
         }
     }

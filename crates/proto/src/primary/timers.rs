@@ -5,7 +5,7 @@ use types::Time;
 use types::op::{Failure, Outcome};
 
 use super::lessons::Required;
-use super::{Primary, departures, yielding};
+use super::{Primary, yielding};
 use crate::outbox::Context;
 use crate::timers::{Kind, TimerTable};
 
@@ -120,7 +120,7 @@ impl Primary {
                 self.stream.expire_answers(context);
             }
             Timer::Objects => self.objects.tick(context, &self.core),
-            Timer::Departures => departures::give_away(self, context),
+            Timer::Departures => self.give_away(context),
         }
     }
 
@@ -187,7 +187,7 @@ impl Primary {
         let Some(store) = self.phase.store_mut() else { return };
         self.space.tick(context.now.time, store);
         self.heed_catalog(context);
-        departures::give_away(self, context);
+        self.give_away(context);
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
             self.stream.flush_due(context, store);
