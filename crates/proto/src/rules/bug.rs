@@ -145,6 +145,8 @@ pub enum Bug {
     WrongSumKept,
     /// A writer waits for what others are to make, whatever happens to them.
     SumsNeverGiveWay,
+    /// A fill waits for a node with a slow link though there is a way round it.
+    SlowLinksWaitedFor,
     /// A primary does a write again that was done.
     RetryDoneAnew,
     /// What came of a write is dropped when a later one of its session is done.
@@ -209,7 +211,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 101] = [
+    pub const ALL: [Self; 102] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -281,6 +283,7 @@ impl Bug {
         Self::ProductAddedTwice,
         Self::WrongSumKept,
         Self::SumsNeverGiveWay,
+        Self::SlowLinksWaitedFor,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,
         Self::ResultsForgottenAtTakeover,

@@ -47,6 +47,11 @@ impl GraphRules {
         self.0.prevent(Bug::GraphLeavesReader)
     }
 
+    /// Fills go round nodes that hold them up.
+    pub(crate) fn slow_links_are_gone_round(self) -> bool {
+        self.0.prevent(Bug::SlowLinksWaitedFor)
+    }
+
     /// Cells are compared with their checksums before a step reads them.
     pub(crate) fn sources_are_verified(self) -> bool {
         self.0.prevent(Bug::RottenSourceRead)

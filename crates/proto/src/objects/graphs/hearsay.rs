@@ -1,7 +1,8 @@
 //! Slow links that nodes tell each other of: a planner goes round those between two others, too.
 //!
 //! Each worker says from which nodes things come to it more slowly than from most (`objects/meter.rs`), to the same worker of every other
-//! node: when that has changed, at most every [`SAY_LEASES`] leases, and again after [`RENEW_LEASES`]. Who has no slow link says nothing.
+//! node: when that has changed, at most every [`SAY_LEASES`] leases, and again after [`RENEW_LEASES`] or when a link has come up. Who has no
+//! slow link says so if it had one before, and is silent then.
 //! What was heard is forgotten when nobody has renewed it for [`FORGET_LEASES`], and what a node has said before when it says something
 //! else. Nobody passes on what it has heard.
 
@@ -28,13 +29,16 @@ pub(super) struct Hearsay {
     /// What this worker has said last, and when.
     said: Vec<SlowLink>,
     said_at: Time,
+    /// A link has come up since: whoever is there may not have heard it.
+    is_unheard: bool,
     /// When it is looked at next whether there is something to say.
     look_at: Time,
 }
 
 impl Default for Hearsay {
     fn default() -> Self {
-        Self { heard: BTreeMap::new(), said: Vec::new(), said_at: Time(0), look_at: Time::NEVER }
+        let (heard, said) = (BTreeMap::new(), Vec::new());
+        Self { heard, said, said_at: Time(0), is_unheard: false, look_at: Time::NEVER }
     }
 }
 
@@ -45,10 +49,11 @@ impl Hearsay {
         self.look_at = self.look_at.min(soonest.max(now));
     }
 
-    /// A link is up: whoever is there has heard nothing yet.
+    /// A link is up: whoever is there may have heard nothing yet, or not that it was taken back.
     pub(super) fn link_up(&mut self, now: Time, timing: &Timing) {
-        if !self.said.is_empty() {
-            self.said.clear();
+        let is_remembered = now.since(self.said_at) < FORGET_LEASES * timing.node_lease_us;
+        if self.said_at > Time(0) && (is_remembered || !self.said.is_empty()) {
+            self.is_unheard = true;
             self.measured(now, timing);
         }
     }
@@ -85,8 +90,8 @@ impl Hearsay {
         let slow = slowest(scope);
         let renew_us = RENEW_LEASES * scope.timing().node_lease_us;
         let is_old = now.since(self.said_at) >= renew_us && !slow.is_empty();
-        if slow != self.said || is_old {
-            (self.said, self.said_at) = (slow, now);
+        if slow != self.said || is_old || self.is_unheard {
+            (self.said, self.said_at, self.is_unheard) = (slow, now, false);
             self.say(scope);
         }
         self.look_at = if self.said.is_empty() { Time::NEVER } else { self.said_at + renew_us };

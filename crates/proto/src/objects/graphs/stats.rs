@@ -16,6 +16,8 @@ pub struct GraphStats {
     pub reads: ReadStats,
     /// Runs that have made something else than was wanted: a chunk that they read, or a rule, is broken.
     pub spoilt: u64,
+    /// Graphs for repair that were begun anew, round a node that held them up.
+    pub begun_anew: u64,
     /// When the first of the runs here has to have ended.
     pub first_deadline: Option<Time>,
 }
@@ -59,6 +61,7 @@ impl GraphStats {
         self.reads.made += other.reads.made;
         self.reads.left += other.reads.left;
         self.spoilt += other.spoilt;
+        self.begun_anew += other.begun_anew;
         self.first_deadline = [self.first_deadline, other.first_deadline].into_iter().flatten().min();
         for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
             *mine = mine.plus(others);
