@@ -147,6 +147,12 @@ pub enum Bug {
     SumsNeverGiveWay,
     /// A fill waits for a node with a slow link though there is a way round it.
     SlowLinksWaitedFor,
+    /// What a node has said of slow links is believed for good.
+    OldHearsayBelieved,
+    /// A node that has no slow link any more does not say so.
+    WellLinksUntold,
+    /// Who is lent a cell gives products of it to those whom an older view names.
+    LentCellGoesAhead,
     /// A primary does a write again that was done.
     RetryDoneAnew,
     /// What came of a write is dropped when a later one of its session is done.
@@ -211,7 +217,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 102] = [
+    pub const ALL: [Self; 105] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -284,6 +290,9 @@ impl Bug {
         Self::WrongSumKept,
         Self::SumsNeverGiveWay,
         Self::SlowLinksWaitedFor,
+        Self::OldHearsayBelieved,
+        Self::WellLinksUntold,
+        Self::LentCellGoesAhead,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,
         Self::ResultsForgottenAtTakeover,

@@ -12,8 +12,8 @@ use types::{HostId, NodeId, Time};
 use wire::graph::{GraphMessage, MAX_SLOW_LINKS, SlowLink, SlowLinks};
 
 use super::speed::SlowWay;
-use crate::Timing;
 use crate::objects::scope::Scope;
+use crate::{HostConfig, Timing};
 
 /// A worker says something else than before after so many leases at the soonest.
 const SAY_LEASES: u64 = 2;
@@ -73,12 +73,28 @@ impl Hearsay {
     }
 
     /// The links between others that are slow, by what they say.
-    pub(super) fn slow(&self, now: Time, timing: &Timing) -> impl Iterator<Item = SlowWay> {
-        let forget_us = FORGET_LEASES * timing.node_lease_us;
-        let known = self.heard.iter().filter(move |(_, (at, _))| now.since(*at) < forget_us);
-        known.flat_map(|(to, (_, slow))| {
-            slow.iter().map(|link| SlowWay { from: link.from, to: *to, times: link.times() })
+    pub(super) fn slow(&self, now: Time, config: &HostConfig) -> impl Iterator<Item = SlowWay> {
+        self.believed(now, config).flat_map(|(to, slow)| {
+            slow.iter().map(move |link| SlowWay { from: link.from, to, times: link.times() })
         })
+    }
+
+    /// What has been heard of whom, and is not too old.
+    pub(super) fn believed(
+        &self,
+        now: Time,
+        config: &HostConfig,
+    ) -> impl Iterator<Item = (NodeId, &[SlowLink])> {
+        let forget_us = FORGET_LEASES * config.timing.node_lease_us;
+        let rules = config.rules.graphs();
+        let known = self.heard.iter();
+        let known = known.filter(move |(_, (at, _))| rules.is_hearsay_believed(now.since(*at) < forget_us));
+        known.map(|(to, (_, slow))| (*to, &slow[..]))
+    }
+
+    /// What this worker has said last; none if it has never said anything.
+    pub(super) fn said(&self) -> Option<&[SlowLink]> {
+        (self.said_at > Time(0)).then_some(&self.said[..])
     }
 
     /// Says what there is to say.
@@ -92,7 +108,9 @@ impl Hearsay {
         let is_old = now.since(self.said_at) >= renew_us && !slow.is_empty();
         if slow != self.said || is_old || self.is_unheard {
             (self.said, self.said_at, self.is_unheard) = (slow, now, false);
-            self.say(scope);
+            if !self.said.is_empty() || scope.rules().graphs().well_links_are_told() {
+                self.say(scope);
+            }
         }
         self.look_at = if self.said.is_empty() { Time::NEVER } else { self.said_at + renew_us };
     }

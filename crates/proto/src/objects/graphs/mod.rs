@@ -35,14 +35,14 @@ use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
-use crate::{Impossible, Timing};
+use crate::{HostConfig, Impossible, Timing};
 use asked::{Asked, Network, Next, Verdict};
 use course::Together;
 use detours::Detours;
 use hearsay::Hearsay;
 use sight::{Seen, Sight};
 use speed::{SlowWay, Speed};
-pub use stats::{GraphStats, OrderStats, ReadStats};
+pub use stats::{GraphStats, OrderStats, ReadStats, SaidLinks};
 
 /// Orders of holders that are under way at once: while one ends the next one begins, and others have their turn.
 const MAX_ORDERS: usize = 2;
@@ -180,19 +180,24 @@ impl Graphs {
 
     /// What planners here know of the network.
     pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
-        self.links_of((scope.now.time, &scope.timing()), scope.here().node, scope.around.meter())
+        self.links_of(scope.now.time, scope.around.config(), scope.around.meter())
     }
 
     /// The same for who looks from outside.
-    pub(crate) fn links_of(
-        &self,
-        (now, timing): (Time, &Timing),
-        here: NodeId,
-        meter: &Meter,
-    ) -> graph::Links {
+    pub(crate) fn links_of(&self, now: Time, config: &HostConfig, meter: &Meter) -> graph::Links {
+        let here = config.host.node;
         let own = meter.slow_lately(now).map(|(from, times)| SlowWay { from, to: here, times });
-        let ways = self.hearsay.slow(now, timing).chain(own);
+        let ways = self.hearsay.slow(now, config).chain(own);
         self.speed.links(here, ways, self.detours.slow(now))
+    }
+
+    /// What this host has said of slow links to it, if it has ever said anything, and what it believes of those to others.
+    pub(crate) fn slow_links(&self, now: Time, config: &HostConfig) -> SaidLinks {
+        let believed = self.hearsay.believed(now, config);
+        SaidLinks {
+            said: self.hearsay.said().map(<[_]>::to_vec),
+            believed: believed.map(|(node, slow)| (node, slow.to_vec())).collect(),
+        }
     }
 
     /// How long something took that was fetched is known now.

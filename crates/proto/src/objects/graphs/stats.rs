@@ -1,7 +1,10 @@
 //! What is counted of graphs.
 
+use std::collections::BTreeMap;
+
 use graph::{Counters, Load, Planned, Scheme};
-use types::Time;
+use types::{NodeId, Time};
+use wire::graph::SlowLink;
 
 /// Counters and gauges of coding graphs at one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,15 @@ pub struct GraphStats {
     pub begun_anew: u64,
     /// When the first of the runs here has to have ended.
     pub first_deadline: Option<Time>,
+}
+
+/// What nodes tell each other of slow links, at one host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaidLinks {
+    /// What it has said last of links to it; none if it has never said anything.
+    pub said: Option<Vec<SlowLink>>,
+    /// What it believes of links to others, by these.
+    pub believed: BTreeMap<NodeId, Vec<SlowLink>>,
 }
 
 /// Of orders by one scheme.
