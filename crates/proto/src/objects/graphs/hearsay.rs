@@ -118,7 +118,8 @@ impl Hearsay {
     fn say(&self, scope: &mut Scope<'_>) {
         let (here, views) = (scope.here(), scope.views);
         let nodes = views.map().into_iter().flat_map(|map| &map.nodes);
-        for info in nodes.filter(|info| info.alive && info.host != here) {
+        // Those, too, that are taken for dead: they may be back before the map says so.
+        for info in nodes.filter(|info| info.host != here) {
             let links = SlowLinks { slow: self.said.clone() };
             scope.send_of_graph(info.host.node, GraphMessage::SlowLinks(links));
         }

@@ -382,6 +382,7 @@ impl Graphs {
         let links = self.links(scope);
         let Some(asked) = self.asked.get_mut(&number) else { return };
         if asked.go_round(now, node, links) {
+            tracing::info!(%node, held = ?course.held, share = course.share, "a graph is begun anew without a node that holds it up");
             self.begun_anew += 1;
             self.drain(scope, number);
         }
@@ -421,6 +422,7 @@ impl Graphs {
         {
             is_late = self.detours.is_late(course.slowness);
             self.detours.ended(now, scope.timing().node_lease_us, &course);
+            tracing::debug!(helpers = ?course.helpers, held = ?course.held, slowness = course.slowness, slow = ?self.detours.slow(now).collect::<Vec<_>>(), "a graph has ended");
         }
         self.together.are(now, self.repairs());
         if let Some(planned) = asked.planned() {
