@@ -233,6 +233,12 @@ impl Code {
         &self.coefficients()[parity * self.k()..][..self.k()]
     }
 
+    /// Whether every parity is made of every data role: any `k` chunks are as good as any others.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        !self.coefficients().contains(&0)
+    }
+
     /// All parity rows, one after the other.
     pub(crate) fn coefficients(&self) -> &[u8] {
         self.matrix.coefficients()

@@ -20,7 +20,7 @@ pub mod net;
 mod planner;
 mod rules;
 
-pub use asker::{Outcome, Planned, Task, TaskCommand, TaskConfig};
+pub use asker::{Look, Outcome, Planned, Task, TaskCommand, TaskConfig};
 pub use executor::{
     Command, Counters, Executor, ExecutorConfig, Load, PrimitiveCounters, Surroundings, Unreadable,
 };

@@ -32,7 +32,8 @@ pub use host::follow::Following;
 #[cfg(feature = "planted-bugs")]
 pub use host::inspect::damage_chunk;
 pub use host::inspect::{
-    NamespaceUse, RoleBytes, graph_links, lost_keys, probe_report, seen_links, wrong_keys, wrong_stripes,
+    NamespaceUse, RoleBytes, graph_links, lost_keys, probe_report, said_links, seen_links, wrong_keys,
+    wrong_stripes,
 };
 pub use host::{
     Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token, locate_scan,
@@ -41,8 +42,8 @@ pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};
 pub use objects::names::{DepositId, GatherId, ObjectStats, UploadId};
 pub use objects::{
-    GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, ProbeReport, Probed, ReadStats, SeenLink,
-    WrongStripe,
+    GraphStats, NewDeposit, NewGather, NewUpload, OrderStats, ProbeReport, Probed, ReadStats, SaidLinks,
+    SeenLink, WrongStripe,
 };
 pub use parity::ScrubFinding;
 pub use primary::LostKey;

@@ -4,7 +4,7 @@ use proto::{Probed, Timing};
 use types::OnFinding;
 use types::op::{Get, Op};
 
-use crate::checks::AtRest;
+use crate::checks::{AtRest, Speakers, misbelief};
 use crate::clients::calls::Ask;
 use crate::cluster::scrub::{can_end, is_scrubbed, runs_left, start_scrub};
 use crate::options::Options;
@@ -147,7 +147,11 @@ fn agree(world: &mut World) -> bool {
         return false;
     }
     check_at_rest(world, |rest, book| rest.check_agreement(book));
-    last_probes(world) && last_scrub(world) && final_reads(world) && last_native_reads(world)
+    last_probes(world)
+        && last_words(world)
+        && last_scrub(world)
+        && final_reads(world)
+        && last_native_reads(world)
 }
 
 /// Where links are measured on purpose, all hosts do so once more. Everybody who lives answers, unless links drop cells for being full.
@@ -167,6 +171,23 @@ fn last_probes(world: &mut World) -> bool {
             must_end(world, None, "a probe of links does not end".to_owned());
         }
         note_links(world, host);
+    }
+    !world.stage.book.has_failed()
+}
+
+/// Where graphs run, everybody comes to believe of slow links what the others say: soon if these say something, and later if they are
+/// silent because they have begun anew.
+fn last_words(world: &mut World) -> bool {
+    if world.stage.options.graphs.repair.is_none() {
+        return true;
+    }
+    let lease_us = world.stage.options.timing.node_lease_us;
+    for (speakers, leases) in [(Speakers::Heard, 4), (Speakers::All, 64)] {
+        let far = world.now() + leases * lease_us;
+        if !wait(world, far, |world| misbelief(&world.stage, &world.cluster.nodes, speakers).is_none()) {
+            let what = misbelief(&world.stage, &world.cluster.nodes, speakers);
+            must_end(world, None, what.unwrap_or_default());
+        }
     }
     !world.stage.book.has_failed()
 }

@@ -131,7 +131,7 @@ impl Checked {
 
 /// See [`ObjectMessage::Put`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Put {
+pub struct Put<C = Checked> {
     /// Whose chunk it is.
     pub member: MemberId,
     /// The writer's version of the view.
@@ -146,8 +146,8 @@ pub struct Put {
     pub geometry: Geometry,
     /// Which cell of the chunk.
     pub row: u32,
-    /// Its bytes.
-    pub cell: Checked,
+    /// Its bytes, or what is said of them.
+    pub cell: C,
     /// With the last row: the CRC32C of each of the stripe's `n` chunks.
     pub trailer: Trailer,
 }
@@ -196,34 +196,14 @@ pub struct Share {
     pub attempt: u64,
 }
 
-/// See [`ObjectMessage::PutSum`]. What it names is as in [`Put`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PutSum {
-    /// Whose chunk it is: a parity's.
-    pub member: MemberId,
-    /// The writer's version of the view.
-    pub view: ViewVersion,
-    /// Which.
-    pub chunk: ChunkId,
-    /// The writer's number for this try; the cells of one try come in order.
-    pub attempt: u64,
-    /// Of the object's key.
-    pub key_hash: KeyHash,
-    /// Of the object.
-    pub geometry: Geometry,
-    /// Which cell of the chunk.
-    pub row: u32,
-    /// Its CRC32C: whoever adds up compares.
-    pub checksum: u32,
-    /// With the last row: the CRC32C of each of the stripe's `n` chunks.
-    pub trailer: Trailer,
-}
+/// See [`ObjectMessage::PutSum`]: of the cell its CRC32C alone, with which whoever adds up compares.
+pub type PutSum = Put<u32>;
 
 impl PutSum {
     /// The same with its bytes.
     #[must_use]
     pub fn with(self, cell: Checked) -> Put {
-        let Self { member, view, chunk, attempt, key_hash, geometry, row, trailer, .. } = self;
+        let Self { member, view, chunk, attempt, key_hash, geometry, row, cell: _, trailer } = self;
         Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer }
     }
 
@@ -231,7 +211,7 @@ impl PutSum {
     #[must_use]
     pub fn of(put: Put) -> Self {
         let Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } = put;
-        Self { member, view, chunk, attempt, key_hash, geometry, row, checksum: cell.checksum, trailer }
+        Self { member, view, chunk, attempt, key_hash, geometry, row, cell: cell.checksum, trailer }
     }
 }
 

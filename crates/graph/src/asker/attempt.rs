@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use types::{NodeId, Time};
 
-use super::blame::slowest;
+use super::blame::{held_up_along, slowest};
 use crate::graph::{Graph, Place, RunId};
 use crate::message::Progress;
+
+/// The asker does not look before that: a graph that is over by then teaches nothing.
+const FIRST_LOOK_US: u64 = 2_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -22,6 +25,20 @@ pub(super) struct Attempt {
     patience_us: u64,
     is_asking: bool,
     answers: BTreeMap<Place, Vec<Progress>>,
+    /// When the asker looks which link holds the others up; what it saw when all had answered last.
+    look_at: Option<Time>,
+    seen: Option<Look>,
+}
+
+/// What an asker sees of a graph that runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// When.
+    pub at: Time,
+    /// The ends of the link that holds the others up: who sends, and who waits for it.
+    pub held: (Place, Place),
+    /// How much of it is made, from 0 to 1.
+    pub share: f64,
 }
 
 impl Attempt {
@@ -35,7 +52,27 @@ impl Attempt {
             patience_us: answer_us,
             is_asking: false,
             answers: BTreeMap::new(),
+            look_at: None,
+            seen: None,
         }
+    }
+
+    /// Looks after half of the time that is expected, then after as long again each time.
+    pub(super) fn looks(mut self, predicted_us: f64) -> Self {
+        self.look_at = Some(self.started + ((predicted_us / 2.0) as u64).max(FIRST_LOOK_US));
+        self
+    }
+
+    /// Whom to ask how far they are, if it is time to look.
+    pub(super) fn look(&mut self, now: Time) -> Option<Vec<Place>> {
+        self.look_at.filter(|at| *at <= now && !self.is_asking)?;
+        self.look_at = Some(now + now.since(self.started).max(FIRST_LOOK_US));
+        self.answers.clear();
+        Some(self.graph.places())
+    }
+
+    pub(super) fn seen(&self) -> Option<Look> {
+        self.seen
     }
 
     pub(super) fn run(&self) -> RunId {
@@ -47,7 +84,11 @@ impl Attempt {
     }
 
     pub(super) fn due(&self) -> Time {
-        self.due
+        self.look_at.filter(|_| !self.is_asking).map_or(self.due, |look_at| look_at.min(self.due))
+    }
+
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.due <= now
     }
 
     pub(super) fn is_asking(&self) -> bool {
@@ -72,10 +113,26 @@ impl Attempt {
         self.graph.places()
     }
 
-    /// Whether all have answered.
-    pub(super) fn answered(&mut self, from: Place, progress: Vec<Progress>) -> bool {
+    /// Whether all have answered, and are to be judged by that.
+    pub(super) fn answered(&mut self, now: Time, from: Place, progress: Vec<Progress>) -> bool {
         self.answers.insert(from, progress);
-        self.is_asking && self.graph.places().iter().all(|place| self.answers.contains_key(place))
+        let is_complete = self.graph.places().iter().all(|place| self.answers.contains_key(place));
+        if is_complete && self.look_at.is_some() {
+            self.seen = self.see(now);
+        }
+        is_complete && self.is_asking
+    }
+
+    fn see(&self, at: Time) -> Option<Look> {
+        let answers = self.answers.values().flatten().map(|progress| (progress.step, *progress)).collect();
+        let held = held_up_along(&self.graph, &answers)?;
+        let share = |progress: &Progress| {
+            let span = self.graph.steps.get(progress.step as usize).map(|step| step.span);
+            f64::from(progress.done)
+                / f64::from(span.map_or(1, |span| span.slices(self.graph.slice_len)).max(1))
+        };
+        let ends = self.awaited.iter().filter_map(|place| self.answers.get(place)).flatten();
+        Some(Look { at, held, share: ends.map(share).fold(1.0, f64::min) })
     }
 
     /// Who has not answered.

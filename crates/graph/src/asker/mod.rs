@@ -4,6 +4,7 @@
 //! - A chunk that is missing or rotten is not asked for again. Who says nothing is asked again only if there is no other way; so is who is slow.
 //! - `lost` is said only if so many chunks are missing under a view that is not older than the asker's; else it is `try again`.
 //! - A task ends by its deadline, whatever happens.
+//! - Who wants to learn from it looks from time to time how far the others are, and sees which link holds them up ([`Look`]).
 
 mod attempt;
 mod blame;
@@ -15,13 +16,14 @@ use std::sync::Arc;
 use codec::Code;
 use types::{GroupId, NodeId, Time, ViewVersion};
 
-use crate::graph::{AskerId, Class, Execution, Part, Place, RunId};
+use crate::graph::{AskerId, Class, Execution, Graph, Part, Place, RunId};
 use crate::limits::{MAX_ATTEMPTS, RUNS_PER_TASK};
 use crate::message::{Message, Report, Why};
 use crate::model::Links;
 use crate::planner::{Aim, Envelope, Question, Scheme, Shape, Source, Unplannable, Wanted, plan};
 use crate::rules::Rules;
 use attempt::Attempt;
+pub use attempt::Look;
 use suspects::Suspects;
 
 /// By what the prediction is multiplied before an asker asks how far the others are.
@@ -62,6 +64,10 @@ pub struct TaskConfig {
     pub least_patience_us: u64,
     /// Graphs that are started at most, and no more than [`MAX_ATTEMPTS`]: one where there is another way to what is wanted.
     pub attempts: u32,
+    /// Nodes that are asked only if there is no other way.
+    pub avoided: Vec<NodeId>,
+    /// Whether the asker looks what holds a graph up.
+    pub looks: bool,
     /// Which rules hold.
     pub rules: Rules,
 }
@@ -109,6 +115,8 @@ pub struct Task {
     attempts: u32,
     refusals: u32,
     planned: Option<Planned>,
+    /// The newest graph, and what was seen of it last.
+    newest: Option<(Arc<Graph>, Option<Look>)>,
     is_over: bool,
     commands: VecDeque<TaskCommand>,
 }
@@ -129,7 +137,7 @@ impl Task {
     #[must_use]
     pub fn new(config: TaskConfig, sources: Vec<Source>, now: Time, links: &Links) -> Self {
         let deadline = now + config.deadline_us;
-        let suspects = Suspects::new(config.view, config.rules);
+        let suspects = Suspects::new(config.view, config.rules, &config.avoided);
         let mut task = Self {
             config,
             sources,
@@ -140,6 +148,7 @@ impl Task {
             attempts: 0,
             refusals: 0,
             planned: None,
+            newest: None,
             is_over: false,
             commands: VecDeque::new(),
         };
@@ -151,6 +160,25 @@ impl Task {
     #[must_use]
     pub fn planned(&self) -> Option<Planned> {
         self.planned
+    }
+
+    /// The newest graph, also when it has ended, and what the asker has seen of it last.
+    #[must_use]
+    pub fn newest(&self) -> Option<(&Graph, Option<Look>)> {
+        self.newest.as_ref().map(|(graph, look)| (&**graph, *look))
+    }
+
+    /// Starts another graph, without `node`, instead of the one that runs: it is held up there. False if there is no other way.
+    pub fn go_round(&mut self, now: Time, node: NodeId, links: &Links) -> bool {
+        if self.attempt.is_none() || !self.suspects.is_slow(node) {
+            return false;
+        }
+        let is_without = |shape: &Shape| shape.steps.iter().all(|step| step.at != Place::Node(node));
+        let has_way = !self.is_tired() && self.shape(links).is_ok_and(|shape| is_without(&shape));
+        if has_way {
+            self.plan_again(now, links);
+        }
+        has_way
     }
 
     /// What has to be done next.
@@ -184,7 +212,11 @@ impl Task {
             Report::Done => self.done(from, run),
             Report::Failed(why) => self.failed(now, from, why, draw, links),
             Report::Progress(progress) => {
-                let is_last = self.attempt.as_mut().is_some_and(|attempt| attempt.answered(from, progress));
+                let Some(attempt) = &mut self.attempt else { return };
+                let is_last = attempt.answered(now, from, progress);
+                if let Some((_, look)) = &mut self.newest {
+                    *look = attempt.seen();
+                }
                 if is_last {
                     self.judge(now, links);
                 }
@@ -228,14 +260,15 @@ impl Task {
             self.paused_until = None;
             return self.begin(now, links);
         }
-        let Some(attempt) = self.attempt.as_mut().filter(|attempt| attempt.due() <= now) else { return };
-        if attempt.is_asking() {
-            self.judge(now, links);
-        } else {
-            let run = attempt.run();
-            for to in attempt.ask(now) {
-                self.commands.push_back(TaskCommand::Send { to, message: Message::Probe(run) });
-            }
+        let Some(attempt) = &mut self.attempt else { return };
+        let is_due = attempt.is_due(now);
+        if is_due && attempt.is_asking() {
+            return self.judge(now, links);
+        }
+        let asked = if is_due { Some(attempt.ask(now)) } else { attempt.look(now) };
+        let run = attempt.run();
+        for to in asked.into_iter().flatten() {
+            self.commands.push_back(TaskCommand::Send { to, message: Message::Probe(run) });
         }
     }
 
@@ -323,7 +356,11 @@ impl Task {
         self.attempts += 1;
         self.planned = Some(Planned { scheme, predicted_us: predicted, started: now });
         let patience = ((predicted * PATIENCE) as u64).max(self.config.least_patience_us);
-        let attempt = Attempt::new(Arc::clone(&graph), now, patience, self.config.least_patience_us);
+        let mut attempt = Attempt::new(Arc::clone(&graph), now, patience, self.config.least_patience_us);
+        if self.config.looks {
+            attempt = attempt.looks(predicted);
+        }
+        self.newest = Some((Arc::clone(&graph), None));
         for to in graph.starting_order() {
             self.commands.push_back(TaskCommand::Send { to, message: Message::Start(Arc::clone(&graph)) });
         }

@@ -24,8 +24,9 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    pub(super) fn new(view: ViewVersion, rules: Rules) -> Self {
-        let (bad, silent, slow) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+    /// Some are taken for slow from the beginning.
+    pub(super) fn new(view: ViewVersion, rules: Rules, slow: &[NodeId]) -> Self {
+        let (bad, silent, slow) = (BTreeMap::new(), BTreeSet::new(), slow.iter().copied().collect());
         Self { view, rules, bad, silent, slow, doubted: Vec::new(), doubts: 0 }
     }
 

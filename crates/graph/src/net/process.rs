@@ -6,7 +6,7 @@ use types::{ChunkId, GroupId, NodeId, RoleIndex, Time, ViewVersion, checksum};
 
 use super::names::{Finished, State};
 use super::queue::Mail;
-use crate::asker::Task;
+use crate::asker::{Look, Task};
 use crate::executor::{Counters, Executor, ExecutorConfig, Load, Surroundings, Unreadable};
 use crate::graph::{Graph, Place, Primitive, RunId, Step};
 use crate::message::{Message, Report};
@@ -98,6 +98,12 @@ impl Process {
     #[must_use]
     pub fn counters(&self) -> &Counters {
         self.executor.counters()
+    }
+
+    /// What its task has seen last of what holds its graph up.
+    #[must_use]
+    pub fn look(&self) -> Option<Look> {
+        self.task.as_ref()?.newest()?.1
     }
 
     /// Whether it is gone.

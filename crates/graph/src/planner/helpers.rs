@@ -50,7 +50,7 @@ enum Way {
 
 impl<'a> Recipes<'a> {
     pub(super) fn new(question: &'a Question<'a>) -> Self {
-        let is_dense = is_dense(question.code);
+        let is_dense = question.code.is_dense();
         Self { question, is_dense, ranked: RefCell::default(), known: RefCell::default() }
     }
 
@@ -105,11 +105,6 @@ impl<'a> Recipes<'a> {
     pub(super) fn best_source(&self, wanted: Wanted) -> Option<Source> {
         self.ranked(wanted.to).sources.iter().copied().find(|source| source.role == wanted.role)
     }
-}
-
-/// Every parity is made of every data role: any `k` chunks are as good as any others.
-fn is_dense(code: &Code) -> bool {
-    (0..code.m()).all(|parity| !code.row(parity).contains(&0))
 }
 
 impl Ranked {

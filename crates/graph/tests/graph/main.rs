@@ -5,6 +5,7 @@
 mod bytes;
 mod checks;
 mod failures;
+mod looks;
 mod model;
 mod pairs;
 mod planted;

@@ -132,6 +132,8 @@ impl Cluster {
             deadline_us: 2_000_000,
             least_patience_us: 5_000,
             attempts: MAX_ATTEMPTS,
+            avoided: Vec::new(),
+            looks: false,
             rules: Rules::all(),
         }
     }

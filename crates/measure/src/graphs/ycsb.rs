@@ -211,6 +211,8 @@ impl Bench {
             deadline_us: LONGEST_US,
             least_patience_us: LONGEST_US / 2,
             attempts: MAX_ATTEMPTS,
+            avoided: Vec::new(),
+            looks: false,
             rules: Rules::all(),
         };
         self.world.begin(config, sources, links(GBIT));

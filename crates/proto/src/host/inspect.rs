@@ -217,8 +217,13 @@ pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
 /// What planners of graphs at a host know of the network now.
 #[must_use]
 pub fn graph_links(host: &Host, now: types::Time) -> graph::Links {
-    let timing = host.around.config().timing;
-    host.objects.graphs().links_of((now, &timing), host.around.host().node, host.around.meter())
+    host.objects.graphs().links_of(now, host.around.config(), host.around.meter())
+}
+
+/// What a host has said of slow links, and what it believes now of what others have said.
+#[must_use]
+pub fn said_links(host: &Host, now: types::Time) -> crate::objects::SaidLinks {
+    host.objects.graphs().slow_links(now, host.around.config())
 }
 
 /// What has come of the last probe of links.

@@ -19,6 +19,8 @@ const USUAL_BYTES: f64 = 65_536.0;
 const LOST_US: u64 = 10_000_000;
 /// Who takes so many times as long as the median is slow; who takes less is as good as any.
 const SLOW: f64 = 1.5;
+/// What was found out longer ago may be otherwise: who is slow is tried again then.
+const LATELY_US: u64 = 20_000_000;
 /// Nobody is slower than this by what is believed: a node that was, and is not, is asked again some day.
 const SLOWEST: f64 = 100.0;
 
@@ -31,6 +33,7 @@ pub(crate) struct Meter {
 struct Timed {
     fit: Fit,
     samples: u32,
+    timed_at: Time,
     question: Option<Question>,
 }
 
@@ -66,7 +69,7 @@ pub struct SeenLink {
 impl Meter {
     /// These cells are asked of a node.
     pub(crate) fn asked(&mut self, now: Time, node: NodeId, fetch: &Fetch) {
-        let fresh = || Timed { fit: Fit::moving(KEEP), samples: 0, question: None };
+        let fresh = || Timed { fit: Fit::moving(KEEP), samples: 0, timed_at: Time(0), question: None };
         let timed = self.nodes.entry(node).or_insert_with(fresh);
         if timed.question.as_ref().is_some_and(|known| now.since(known.asked_at) < LOST_US) {
             return;
@@ -91,6 +94,7 @@ impl Meter {
         if question.left == 0 {
             timed.fit.add(question.bytes as f64, now.since(question.asked_at).max(1) as f64);
             timed.samples = timed.samples.saturating_add(1);
+            timed.timed_at = now;
             timed.question = None;
         }
     }
@@ -122,6 +126,14 @@ impl Meter {
     pub(crate) fn slow(&self) -> impl Iterator<Item = (NodeId, f64)> {
         let slow = self.links().into_iter().filter(|link| link.slowness >= SLOW);
         slow.map(|link| (link.node, link.slowness.min(SLOWEST)))
+    }
+
+    /// Those of them that were timed lately.
+    pub(crate) fn slow_lately(&self, now: Time) -> impl Iterator<Item = (NodeId, f64)> {
+        let is_fresh = move |node: &NodeId| {
+            self.nodes.get(node).is_some_and(|timed| now.since(timed.timed_at) < LATELY_US)
+        };
+        self.slow().filter(move |(node, _)| is_fresh(node))
     }
 }
 
@@ -191,6 +203,8 @@ mod tests {
         }
         answers(&mut meter, 3, 10);
         let slow: Vec<(NodeId, f64)> = meter.slow().collect();
+        assert_eq!(meter.slow_lately(Time(20_000_000)).collect::<Vec<_>>(), slow);
+        assert_eq!(meter.slow_lately(Time(40_000_000)).count(), 0, "that was long ago");
         let [(NodeId(3), times)] = slow[..] else { panic!("{slow:?}") };
         assert!((8.0..10.0).contains(&times), "{times}");
         let link = meter.links()[0];

@@ -64,7 +64,7 @@ use early::{Early, EarlyCell};
 use fill::{Came, Window};
 pub use gather::NewGather;
 use graphs::Graphs;
-pub use graphs::{GraphStats, OrderStats, ReadStats};
+pub use graphs::{GraphStats, OrderStats, ReadStats, SaidLinks};
 
 use holder::{Holder, Short};
 pub(crate) use holders::Holders;
@@ -457,7 +457,8 @@ impl Objects {
     /// Holders of parities are to have products of a cell: they are known by the view that the writer has, or a newer one.
     fn multiply(&mut self, scope: &mut Scope<'_>, from: HostId, lend: Lend) {
         let group = lend.member.group;
-        if scope.view(group).is_some_and(|view| lend.view > view.version) {
+        let is_early = scope.view(group).is_some_and(|view| lend.view > view.version);
+        if scope.rules().graphs().does_lent_cell_wait(is_early) {
             scope.want_view(group);
             return self.early.keep(scope.limits().early_bytes, from, EarlyCell::Lent(lend));
         }

@@ -24,6 +24,12 @@ pub(super) enum Whose {
     Reader(GatherId),
 }
 
+impl Whose {
+    pub(super) fn is_holder(self) -> bool {
+        matches!(self, Self::Holder(_))
+    }
+}
+
 /// Chunks, or a part of one, that are to be made.
 #[derive(Clone, Debug)]
 pub(super) struct Order {

@@ -25,6 +25,7 @@ pub(super) fn give(scope: &mut Scope<'_>, writer: HostId, lend: &Lend) {
     let (Some(view), Some(protection)) = (scope.view(member.group), scope.protection(member.group)) else {
         return;
     };
+    debug_assert!(lend.view <= view.version, "who gives products knows the view by which they were wanted");
     if !cell.is_right() {
         return scope.accuse(writer, Impossible::Chunk);
     }

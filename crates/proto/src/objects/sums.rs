@@ -276,7 +276,7 @@ impl Sum {
         self.next += 1;
         let stripe = put.geometry.stripe(put.chunk.stripe).ok_or(Broken::Gap)?;
         let cell = Checked::new(row.sum.into());
-        let is_right = cell.bytes.len() == stripe.cell_len as usize && cell.checksum == put.checksum;
+        let is_right = cell.bytes.len() == stripe.cell_len as usize && cell.checksum == put.cell;
         if !rules.graphs().is_sum_kept(is_right) {
             tracing::warn!(member = %put.member, chunk = %put.chunk, row = put.row, "products do not make what was to be put");
             return Err(Broken::Wrong);

@@ -77,8 +77,6 @@ struct Leaving {
     next: Option<ScanBound>,
     /// What was decided before this primary knew of it is committed with this record.
     known_at: Seq,
-    /// Somebody flushes it: nothing is sent before.
-    flushing_until: Time,
     reported: Option<Time>,
 }
 
@@ -142,7 +140,6 @@ impl Departures {
                 paused: conversion.paused,
                 next: before.and_then(|before| before.next),
                 known_at: before.map_or(last, |before| before.known_at),
-                flushing_until: Time(0),
                 reported: None,
             });
         }
@@ -192,10 +189,6 @@ impl Departures {
         self.leaving.iter().find(|one| one.namespace == namespace)
     }
 
-    fn find_mut(&mut self, namespace: NamespaceId) -> Option<&mut Leaving> {
-        self.leaving.iter_mut().find(|one| one.namespace == namespace)
-    }
-
     pub(super) fn memory_bytes(&self) -> usize {
         self.given_bytes
             + self.given.len() * size_of::<(u64, Given)>()
@@ -208,34 +201,6 @@ impl Departures {
         let is_known = self.keys.contains(&key) || self.wanted.contains(&key);
         if !is_known && self.wanted.len() < WANTED {
             self.wanted.push_back(key);
-        }
-    }
-
-    /// Whether nothing of `namespace` is on its way, and nothing that ever was can still arrive. Nothing is sent for a while then, so that
-    /// it comes to that.
-    pub(super) fn is_quiet(
-        &mut self,
-        context: &mut Context<'_>,
-        core: &Core,
-        namespace: NamespaceId,
-    ) -> bool {
-        let until = context.now.time + context.timing.request_deadline_us;
-        let Some(leaving) = self.find_mut(namespace) else { return true };
-        leaving.flushing_until = until;
-        let (deal, slots) = (leaving.deal, own_hashes(context.catalog, core));
-        let Some((first, last)) = slots else { return false };
-        let mut all_expect = true;
-        for receiver in receivers_of(deal, first, last) {
-            all_expect &= self.expect(context, core, receiver);
-        }
-        let is_of = |given: &Given| split_key(&given.key).0 == namespace;
-        all_expect && !self.given.values().any(is_of)
-    }
-
-    /// The flush is decided.
-    pub(super) fn end_flush(&mut self, namespace: NamespaceId) {
-        if let Some(leaving) = self.find_mut(namespace) {
-            leaving.flushing_until = Time(0);
         }
     }
 
@@ -305,9 +270,9 @@ impl Departures {
 
     /// Sends some of what is found next.
     fn give_next(&mut self, context: &mut Context<'_>, site: &mut Site<'_>, at: usize) {
-        let Leaving { namespace, paused, mut next, flushing_until, .. } = self.leaving[at];
+        let Leaving { namespace, paused, mut next, .. } = self.leaving[at];
         let is_empty = site.store.replica().cohorts().use_of(namespace).items == 0;
-        let rests = paused || context.now.time < flushing_until || is_about_to_be_flushed(site, namespace);
+        let rests = paused || is_about_to_be_flushed(site, namespace);
         if is_empty || rests {
             return;
         }
@@ -504,21 +469,4 @@ fn remove(context: &mut Context<'_>, site: &mut Site<'_>, given: &Given) -> Opti
 /// Whether a flush of `namespace` is to come: it concerns what is here, and would not be known where that goes.
 fn is_about_to_be_flushed(site: &Site<'_>, namespace: NamespaceId) -> bool {
     site.store.replica().cohorts().scheduled(namespace).is_some()
-}
-
-/// The first and the last hash of what lies at this role.
-fn own_hashes(catalog: &Catalog, core: &Core) -> Option<(KeyHash, KeyHash)> {
-    let pool = catalog.pool_of_group(core.member().group)?;
-    let slots = pool.slots_of(core.member());
-    let shift = u64::BITS - u32::from(pool.slot_bits);
-    let first = u64::from(slots.first.0) << shift;
-    let last = (u64::from(slots.last.0) << shift) | ((1 << shift) - 1);
-    Some((KeyHash(first), KeyHash(last)))
-}
-
-/// The data roles that have something of `first..=last` by `deal`.
-fn receivers_of(deal: Deal, first: KeyHash, last: KeyHash) -> BTreeSet<MemberId> {
-    (deal.slot_of(first).0..=deal.slot_of(last).0)
-        .map(|slot| deal.member_of_slot(types::Slot(slot)))
-        .collect()
 }

@@ -14,7 +14,7 @@ use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::rules::ScanRules;
-use crate::{Now, Timing};
+use crate::{Now, Rules, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
 /// whether values may lie in chunks; also how often it has begun to move to another pool. None if the namespace is no more; of what this
@@ -30,13 +30,10 @@ fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool, u
 
 /// The version that a write gets which would get `next`, in a namespace that has begun to move to another pool so often: of another
 /// quarter of all numbers than those of the pool before, so that no item gets a version again that it had there.
-fn version_in(context: &Context<'_>, next: u64, conversions: u32) -> u64 {
+fn version_in(rules: Rules, next: u64, conversions: u32) -> u64 {
     const SHIFT: u32 = u64::BITS - 2;
-    let quarter = if context.rules.conversions().versions_tell_conversions_apart() {
-        u64::from(conversions % 4)
-    } else {
-        0
-    };
+    let quarter =
+        if rules.conversions().versions_tell_conversions_apart() { u64::from(conversions % 4) } else { 0 };
     next ^ quarter << SHIFT
 }
 
@@ -193,11 +190,10 @@ impl Primary {
             return if may { Attempt::Answer(Outcome::Noted) } else { Attempt::failed(Failure::NotOpen) };
         }
         if let Op::Flush(flush) = pending.request.op {
-            let is_quiet = self.departures.is_quiet(context, &self.core, flush.namespace);
-            if !context.rules.conversions().flushes_wait_for_transfers(is_quiet) {
-                return Attempt::Wait(Wait::Commit);
+            // Its keys are at roles of either pool, and go from one to the other.
+            if self.departures.has(|| flush.namespace) {
+                return Attempt::failed(Failure::Busy);
             }
-            self.departures.end_flush(flush.namespace);
             let store = self.phase.serving_mut();
             let logged = self.stream.flush(context, store, flush, pending.reply);
             return logged.map_or_else(Attempt::Wait, |()| Attempt::Logged);
@@ -276,7 +272,7 @@ impl Primary {
         let Some((default_ttl, takes_objects, conversions)) = policy(context, namespace) else {
             return Attempt::failed(Failure::NoNamespace);
         };
-        let next_version = version_in(context, next_version, conversions);
+        let next_version = version_in(context.rules, next_version, conversions);
         let generation = cohort.generation();
         let next = execute::Context {
             now,
@@ -722,4 +718,20 @@ fn keep_refusal(
         primary.stream.append(context, primary.phase.serving_mut(), draft);
     }
     is_kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_in;
+    use crate::{Bug, Rules};
+
+    #[test]
+    fn no_item_gets_a_version_again_that_it_had_in_the_pool_before() {
+        let of = |rules, conversions| version_in(rules, 1_234, conversions);
+        let four: Vec<u64> = (0..4).map(|conversions| of(Rules::all(), conversions)).collect();
+        assert!(four[0] == 1_234 && four.is_sorted_by(|one, next| one < next));
+        assert_eq!(of(Rules::all(), 4), four[0]);
+        let rules = Rules::without(Bug::VersionsRepeat);
+        assert_eq!(of(rules, 1), of(rules, 0));
+    }
 }

@@ -145,6 +145,14 @@ pub enum Bug {
     WrongSumKept,
     /// A writer waits for what others are to make, whatever happens to them.
     SumsNeverGiveWay,
+    /// A fill waits for a node with a slow link though there is a way round it.
+    SlowLinksWaitedFor,
+    /// What a node has said of slow links is believed for good.
+    OldHearsayBelieved,
+    /// A node that has no slow link any more does not say so.
+    WellLinksUntold,
+    /// Who is lent a cell gives products of it to those whom an older view names.
+    LentCellGoesAhead,
     /// A primary does a write again that was done.
     RetryDoneAnew,
     /// What came of a write is dropped when a later one of its session is done.
@@ -221,13 +229,11 @@ pub enum Bug {
     VersionsAnew,
     /// Versions of one pool come again in another one.
     VersionsRepeat,
-    /// A namespace is flushed while items of it are on their way to another pool.
-    FlushBeforeArrival,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 110] = [
+    pub const ALL: [Self; 113] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -299,6 +305,10 @@ impl Bug {
         Self::ProductAddedTwice,
         Self::WrongSumKept,
         Self::SumsNeverGiveWay,
+        Self::SlowLinksWaitedFor,
+        Self::OldHearsayBelieved,
+        Self::WellLinksUntold,
+        Self::LentCellGoesAhead,
         Self::RetryDoneAnew,
         Self::ResultDroppedEarly,
         Self::ResultsForgottenAtTakeover,
@@ -337,6 +347,5 @@ impl Bug {
         Self::UnexpectedItem,
         Self::VersionsAnew,
         Self::VersionsRepeat,
-        Self::FlushBeforeArrival,
     ];
 }

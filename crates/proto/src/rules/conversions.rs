@@ -53,9 +53,4 @@ impl ConversionRules {
     pub(crate) fn versions_tell_conversions_apart(self) -> bool {
         self.0.prevent(Bug::VersionsRepeat)
     }
-
-    /// A flush waits for what is on its way.
-    pub(crate) fn flushes_wait_for_transfers(self, is_quiet: bool) -> bool {
-        is_quiet || !self.0.prevent(Bug::FlushBeforeArrival)
-    }
 }

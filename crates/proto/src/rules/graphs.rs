@@ -47,6 +47,26 @@ impl GraphRules {
         self.0.prevent(Bug::GraphLeavesReader)
     }
 
+    /// Fills go round nodes that hold them up.
+    pub(crate) fn slow_links_are_gone_round(self) -> bool {
+        self.0.prevent(Bug::SlowLinksWaitedFor)
+    }
+
+    /// What nobody has said for long of links between others is not believed any more.
+    pub(crate) fn is_hearsay_believed(self, is_fresh: bool) -> bool {
+        is_fresh || !self.0.prevent(Bug::OldHearsayBelieved)
+    }
+
+    /// Who has no slow link any more says so.
+    pub(crate) fn well_links_are_told(self) -> bool {
+        self.0.prevent(Bug::WellLinksUntold)
+    }
+
+    /// What is lent waits for the view that its writer has.
+    pub(crate) fn does_lent_cell_wait(self, is_early: bool) -> bool {
+        is_early && self.0.prevent(Bug::LentCellGoesAhead)
+    }
+
     /// Cells are compared with their checksums before a step reads them.
     pub(crate) fn sources_are_verified(self) -> bool {
         self.0.prevent(Bug::RottenSourceRead)

@@ -1,7 +1,7 @@
 //! Chunks that are made again by coding graphs: by each scheme, over lists of them, and where one of a list cannot be made.
 
 use graph::{Execution, Scheme};
-use proto::{GraphSettings, GraphStats, Rules};
+use proto::{GraphSettings, GraphStats, Limits, Rules};
 use types::NodeId;
 use wire::graph::GraphMessage;
 use wire::message::PeerMessage;
@@ -230,6 +230,69 @@ fn a_node_that_is_known_to_be_slow_is_not_asked_while_others_have_what_is_needed
     assert_eq!(steps_of_a_slow_node(true), 0);
 }
 
+/// Of graphs that make what a node has lost, those in which one with a slow link takes part, and all of them. Nobody knows of it before.
+fn graphs_of_a_slow_node(rules: Rules, scheme: Scheme) -> (usize, usize) {
+    // One graph makes one chunk.
+    let limits = Limits::default();
+    let limits = Limits { graph_bytes: limits.graph_reader_bytes + (2 << 20), ..limits };
+    let mut cluster =
+        Cluster::of(7, "rs(3+2)", &Setup { limits, graphs: by(scheme), rules, ..Setup::default() });
+    let values: Vec<_> = (0..240).map(|at| (format!("key-{at}"), noise(at, 600_000))).collect();
+    for (key, value) in &values {
+        cluster.put(0, key, value).unwrap();
+    }
+    cluster.advance(100);
+    (cluster.slow, cluster.slow_slices) = (Some(NodeId(4)), true);
+    cluster.wires.started = Some(Vec::new());
+    cluster.kill(1);
+    cluster.advance(20_000);
+    assert!(cluster.is_filled());
+    (cluster.slow, cluster.slow_slices) = (None, false);
+    cluster.has_values(&values);
+    let started = cluster.wires.started.take().unwrap();
+    // A graph is sent to each that takes part.
+    let runs = |starts: &mut dyn Iterator<Item = &wire::graph::Start>| {
+        starts
+            .map(|start| (start.run.asker, start.run.number))
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    };
+    let helps = |start: &&wire::graph::Start| start.steps.iter().any(|step| step.at == Some(NodeId(4)));
+    let all = runs(&mut started.iter());
+    (runs(&mut started.iter().filter(helps)), all)
+}
+
+#[test]
+fn a_link_that_becomes_slow_is_found_while_a_node_is_filled() {
+    for scheme in [Scheme::Chain, Scheme::Auto] {
+        let (slow, all) = graphs_of_a_slow_node(Rules::all(), scheme);
+        assert!(0 < slow && slow * 5 < all, "{scheme}: {slow} of {all}");
+    }
+}
+
+/// Of what is made in [`sent_by_a_slow_node`] each node that is asked sends more.
+const MUCH_BYTES: usize = 400_000;
+
+/// Bytes that a node sends for what is made of cells; its link was found to be slow before.
+fn sent_by_a_slow_node(rules: Rules) -> usize {
+    let mut cluster = Cluster::of(7, "rs(3+2)", &Setup { rules, ..Setup::default() });
+    let values = cluster.put_values();
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.metered = Some((NodeId(4), 0));
+    cluster.kill(1);
+    cluster.advance(6_000);
+    assert!(cluster.is_filled());
+    let (_, sent) = cluster.metered.take().unwrap();
+    cluster.has_values(&values);
+    sent
+}
+
+#[test]
+fn cells_are_fetched_of_others_than_a_node_that_is_known_to_be_slow() {
+    let sent = sent_by_a_slow_node(Rules::all());
+    assert!(sent < MUCH_BYTES / 5, "{sent}");
+}
+
 /// Graphs in which a node helps, and those of them in which it sends to the asker itself.
 fn graphs_of(started: &[wire::graph::Start], node: NodeId) -> (usize, usize) {
     let at = |start: &wire::graph::Start, step: u32| start.steps[step as usize].at;
@@ -334,6 +397,37 @@ fn what_is_heard_of_links_is_renewed_and_is_forgotten_when_it_is_not() {
     cluster.wires.hides_slow_links = true;
     cluster.advance(70_000);
     assert_eq!(slow_links_of(&cluster, 0), [], "nobody has said so for long");
+}
+
+#[test]
+fn what_is_taken_back_is_told_though_a_link_has_come_up_just_then() {
+    let mut cluster = Cluster::with_graphs(6, "rs(3+2)", by(Scheme::Chain));
+    let values = cluster.put_values();
+    cluster.slow_to = Some(NodeId(5));
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.advance(3_000);
+    assert_eq!(slow_links_of(&cluster, 0), [(4, 5)]);
+    let relink = |cluster: &mut Cluster, other: u16| {
+        let (now, other) = (cluster.now, super::host_id(other));
+        let host = cluster.hosts.get_mut(&NodeId(5)).unwrap();
+        host.link_down(now, other);
+        host.link_up(now, other);
+    };
+    relink(&mut cluster, 1);
+    // Before anybody looks whether there is something to say the link is well.
+    for _ in 0..40 {
+        (0..values.len()).for_each(|at| _ = cluster.read(5, &values[at].0).unwrap());
+    }
+    cluster.advance(3_000);
+    assert_eq!(slow_links_of(&cluster, 0), []);
+    // Who was away has missed that.
+    cluster.wires.hides_slow_links = true;
+    cluster.read_slowly(NodeId(4), &values);
+    cluster.advance(3_000);
+    cluster.wires.hides_slow_links = false;
+    relink(&mut cluster, 0);
+    cluster.advance(3_000);
+    assert_eq!(slow_links_of(&cluster, 0), [(4, 5)]);
 }
 
 /// Most bytes of a list of several chunks that graphs have made, while clients ask for something all the time, or do not.
@@ -465,6 +559,14 @@ mod without_a_rule {
             let (member, id) = chunk[usize::from(node.0) % chunk.len()];
             assert!(member.role < RoleIndex(5) && proto::damage_chunk(host, member, id, 17, 4));
         }
+    }
+
+    #[test]
+    fn a_slow_link_is_waited_for() {
+        let (slow, all) = graphs_of_a_slow_node(Rules::without(Bug::SlowLinksWaitedFor), Scheme::Chain);
+        assert!(slow * 3 > all, "{slow} of {all}");
+        let sent = sent_by_a_slow_node(Rules::without(Bug::SlowLinksWaitedFor));
+        assert!(sent > MUCH_BYTES, "{sent}");
     }
 
     #[test]

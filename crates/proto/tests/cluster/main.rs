@@ -59,6 +59,8 @@ struct Cluster {
     slow: Option<NodeId>,
     /// To this node alone, if it is one.
     slow_to: Option<NodeId>,
+    /// Slices, too.
+    slow_slices: bool,
     late: Vec<(NodeId, PeerMessage)>,
     /// What the coordinator says to others than this node comes later than to it.
     told_first: Option<NodeId>,
@@ -156,6 +158,7 @@ impl Cluster {
             wires: graphs::Wires::default(),
             slow: None,
             slow_to: None,
+            slow_slices: false,
             late: Vec::new(),
             told_first: None,
             late_words: Vec::new(),
@@ -282,9 +285,15 @@ impl Cluster {
     }
 
     fn is_late(&self, from: NodeId, to: NodeId, message: &PeerMessage) -> bool {
-        let PeerMessage::Object(message) = message else { return false };
         let is_slow = self.slow == Some(from) && self.slow_to.is_none_or(|slow| slow == to);
-        is_slow && matches!(**message, wire::object::ObjectMessage::Cell(_))
+        is_slow
+            && match message {
+                PeerMessage::Object(message) => matches!(**message, wire::object::ObjectMessage::Cell(_)),
+                PeerMessage::Graph(message) => {
+                    self.slow_slices && matches!(**message, wire::graph::GraphMessage::Slice(_))
+                }
+                _ => false,
+            }
     }
 
     fn tell(&mut self, to: HostId, message: FromCoordinator) {

@@ -104,9 +104,7 @@ impl LinkProbe {
         };
         Self { is_under_way: report.is_under_way, nodes: report.nodes.iter().map(node).collect() }
     }
-}
 
-impl LinkProbe {
     /// What both have found out.
     fn plus(mut self, other: Self) -> Self {
         self.is_under_way |= other.is_under_way;

@@ -10,6 +10,7 @@
 //! - map: who has a version of it has all of it.
 //! - quotas: what namespaces take.
 //! - chunks: whoever is whole has all of them.
+//! - hearsay: in the end nodes believe of slow links what those say who have them.
 //! - rest: in the end everything is whole, and agrees.
 //!
 //! Whoever checks borrows what it looks at, and writes into the book.
@@ -17,6 +18,7 @@
 mod bounds;
 mod chunks;
 mod decode;
+mod hearsay;
 mod look;
 mod maps;
 mod quotas;
@@ -38,6 +40,7 @@ use crate::stage::book::{Book, Suspect};
 use crate::stage::report::Stats;
 use look::{Extent, Look};
 
+pub(crate) use hearsay::{Speakers, misbelief};
 pub(crate) use rest::AtRest;
 
 /// When the inside of members is looked at.

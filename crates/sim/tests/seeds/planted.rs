@@ -73,7 +73,10 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::GraphRunsMix
         | Bug::GraphKeepsHalf
         | Bug::GraphCreditsUnbounded
-        | Bug::GraphOutlivesHolder => (Focus::Graphs, 100),
+        | Bug::GraphOutlivesHolder
+        | Bug::OldHearsayBelieved
+        | Bug::WellLinksUntold
+        | Bug::LentCellGoesAhead => (Focus::Graphs, 100),
         Bug::SumLacksProduct | Bug::ProductsOfTriesMix | Bug::ProductAddedTwice => (Focus::Objects, 100),
         Bug::RetryDoneAnew
         | Bug::ResultDroppedEarly
@@ -175,7 +178,7 @@ const TOLD: [Bug; 7] = [
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
 const DIRECTED: [Bug; 19] = [
     Bug::VersionsRepeat,
-    Bug::FlushBeforeArrival,
+    Bug::SlowLinksWaitedFor,
     Bug::WrongSumKept,
     Bug::SumsNeverGiveWay,
     Bug::ScrubOfChecksumsOnly,
@@ -288,6 +291,9 @@ planted! {
     a_sum_without_one_of_its_products_is_found: SumLacksProduct;
     products_of_two_chunks_in_one_sum_are_found: ProductsOfTriesMix;
     a_product_that_is_added_twice_is_found: ProductAddedTwice;
+    what_is_said_of_links_and_believed_for_good_is_found: OldHearsayBelieved;
+    who_does_not_say_that_a_link_is_well_is_found: WellLinksUntold;
+    a_lent_cell_that_goes_ahead_of_its_view_is_found: LentCellGoesAhead;
     a_write_that_is_done_anew_is_found: RetryDoneAnew;
     a_result_that_goes_before_its_client_has_it_is_found: ResultDroppedEarly;
     results_that_are_forgotten_at_a_takeover_are_found: ResultsForgottenAtTakeover;

@@ -51,7 +51,7 @@ wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, 
 wire_struct!(PutAs { member, view, chunk, attempt, old, key_hash, geometry, trailer } if is_stripe_of);
 wire_struct!(PutShared { put, shares } if are_parities);
 wire_struct!(Share { role, holder, attempt });
-wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, checksum, trailer } if is_sum_of);
+wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_sum_of);
 wire_struct!(Product { writer, attempt, member, row, of, cell } if is_product_of);
 wire_struct!(Lend { member, view, row, cell, shares } if is_lent);
 wire_struct!(Placed { member, chunk, attempt, since });

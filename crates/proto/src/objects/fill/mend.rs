@@ -14,7 +14,7 @@ use cluster::Protection;
 use codec::{Coder, Plan};
 use smallvec::{SmallVec, smallvec};
 use store::{ChunkBuilder, ChunkHeader, ChunkPages, ChunkStore, Inserted};
-use types::{CellAt, ChunkId, GroupView, HostId, MemberId, RoleIndex, Stripe, Time, ViewVersion};
+use types::{CellAt, ChunkId, GroupView, HostId, MemberId, NodeId, RoleIndex, Stripe, Time, ViewVersion};
 use wire::object::{Asked, Cell, Fetch, ListedChunk, Missing, ObjectMessage};
 
 use super::bring::bring;
@@ -265,8 +265,17 @@ impl Mend {
         if let Some(copy) = of(&0).filter(|_| stripe.has_copy(0) && role < usize::from(stripe.k)) {
             return one(stripe.cell_in_copy(CellAt { row: 0, role: role as u8 }), copy);
         }
-        let present: Vec<usize> = all.iter().map(|(role, _)| *role).collect();
-        let plan = self.protection.code().plan(&distinct(present), &[role]).ok()?;
+        let fast = without_slow(scope, &all);
+        // Who is slow is asked where the others do not suffice.
+        let plan_of = |present: &[(usize, HostId)]| {
+            let roles = distinct(present.iter().map(|(role, _)| *role).collect());
+            self.protection.code().plan(&roles, &[role])
+        };
+        let (plan, all) = match plan_of(&fast) {
+            Ok(plan) => (plan, fast),
+            Err(_) => (plan_of(&all).ok()?, all),
+        };
+        let of = |role: &usize| all.iter().find(|(known, _)| known == role).copied();
         let part = Part { base, first: 0 };
         let sources = plan.sources().iter().map(of).collect::<Option<_>>()?;
         Some((part, sources, Some(plan)))
@@ -384,6 +393,15 @@ impl Mend {
             chunks.keep(chunk);
         }
     }
+}
+
+/// Those from whom cells do not come more slowly than from most.
+fn without_slow(scope: &Scope<'_>, all: &[(usize, HostId)]) -> Vec<(usize, HostId)> {
+    if !scope.rules().graphs().slow_links_are_gone_round() {
+        return all.to_vec();
+    }
+    let slow: Vec<NodeId> = scope.around.meter().slow_lately(scope.now.time).map(|(node, _)| node).collect();
+    all.iter().filter(|(_, host)| !slow.contains(&host.node)).copied().collect()
 }
 
 fn distinct(mut roles: Vec<usize>) -> Vec<usize> {

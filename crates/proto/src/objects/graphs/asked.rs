@@ -11,11 +11,25 @@ use graph::{
 use types::{GroupView, NodeId, RoleIndex, Time};
 use wire::graph::Asker;
 
+use super::course::{Begun, Course, Together};
 use crate::objects::order::{Made, Order, Purpose, Staged, Whose};
 use crate::objects::scope::Scope;
 
 /// What part of a request's deadline a graph may take for a reader: what it has not made then is read cell by cell.
 const READERS_SHARE: u64 = 4;
+
+/// What is known of the network when an order begins.
+pub(super) struct Network<'a> {
+    pub links: Links,
+    /// Nodes whose links are down.
+    pub unlinked: &'a BTreeSet<NodeId>,
+    /// Nodes that may hold graphs up.
+    pub avoided: Vec<NodeId>,
+    pub begun: Begun,
+}
+
+/// Graphs of one order that are begun anew because a link holds them up.
+const MAX_DETOURS: u32 = 2;
 
 /// See the module.
 pub(super) struct Asked {
@@ -26,6 +40,10 @@ pub(super) struct Asked {
     run: Option<RunId>,
     staged: Staged,
     is_kept: bool,
+    begun: Begun,
+    /// When it was looked at last, and how often it was begun anew because of what was seen.
+    looked_at: Time,
+    detours: u32,
 }
 
 /// What a run that has written all has come to.
@@ -49,20 +67,23 @@ impl Asked {
     /// Begins; for whom it would have been if nobody can be asked.
     pub(super) fn new(
         scope: &Scope<'_>,
-        unlinked: &BTreeSet<NodeId>,
-        links: Links,
+        network: Network<'_>,
         number: u64,
         order: Order,
     ) -> Result<Self, Purpose> {
         let purpose = order.purpose;
+        let Network { links, unlinked, avoided, begun } = network;
         let (view, protection) = (scope.view(order.group), scope.protection(order.group));
         let view = view.ok_or(purpose)?;
         let here = scope.here();
         let manner = Manner::of(scope, purpose.whose).ok_or(purpose)?;
+        let code = protection.ok_or(purpose)?.shared_code();
+        // With a local code a way round may be much longer: there it is gone only where it is known to pay.
+        let avoided = if code.is_dense() { avoided } else { Vec::new() };
         let config = TaskConfig {
             asker: AskerId(Asker::of(here).0),
             number,
-            code: protection.ok_or(purpose)?.shared_code(),
+            code,
             group: order.group,
             view: view.version,
             strand: order.strand.clone(),
@@ -74,6 +95,8 @@ impl Asked {
             deadline_us: manner.deadline_us,
             least_patience_us: manner.least_patience_us,
             attempts: manner.attempts,
+            avoided,
+            looks: manner.class == Class::Repair && scope.rules().graphs().slow_links_are_gone_round(),
             rules: scope.rules().graphs().of_executors(),
         };
         let is_here = |node| manner.class == Class::Reader || node == here.node;
@@ -83,7 +106,17 @@ impl Asked {
         if !manner.is_worth(task.planned()) {
             return Err(purpose);
         }
-        Ok(Self { order, task, links, run: None, staged: Staged::new(), is_kept: false })
+        Ok(Self {
+            order,
+            task,
+            links,
+            run: None,
+            staged: Staged::new(),
+            is_kept: false,
+            begun,
+            looked_at: Time(0),
+            detours: 0,
+        })
     }
 
     pub(super) fn purpose(&self) -> Purpose {
@@ -92,6 +125,29 @@ impl Asked {
 
     pub(super) fn planned(&self) -> Option<Planned> {
         self.task.planned()
+    }
+
+    /// How far it has come by now, if it has ended.
+    pub(super) fn course(&self, now: Time, together: &Together, here: NodeId) -> Option<Course> {
+        let ((graph, look), planned) = (self.task.newest()?, self.task.planned()?);
+        Some(Course::of(graph, look, here, together.alone_us(now, self.begun, planned.started)))
+    }
+
+    /// How far it had come when it was looked at last; none if that was heard before, or it is not begun anew any more.
+    pub(super) fn look(&mut self, together: &Together, here: NodeId) -> Option<Course> {
+        let at = self.task.newest()?.1?.at;
+        if self.task.is_over() || self.detours == MAX_DETOURS || at <= self.looked_at {
+            return None;
+        }
+        self.looked_at = at;
+        self.course(at, together, here)
+    }
+
+    /// Begins anew without a node; false if there is no other way.
+    pub(super) fn go_round(&mut self, now: Time, node: NodeId, links: Links) -> bool {
+        self.links = links;
+        self.detours += 1;
+        self.task.go_round(now, node, &self.links)
     }
 
     pub(super) fn due(&self) -> Option<Time> {

@@ -4,6 +4,8 @@
 //! Chunks are written by askers alone: nobody can make another host write.
 //!
 //! - `asked`: an order that is under way, with what its run has written
+//! - `course`: how far a graph has come, and what that has taken
+//! - `detours`: nodes that hold graphs up, and how they are gone round
 //! - `sight`: what graphs see of this host
 //! - `hearsay`: slow links that nodes tell each other of
 //! - `speed`: how fast links are
@@ -11,6 +13,8 @@
 //! - `translate`: graphs as they travel
 
 mod asked;
+mod course;
+mod detours;
 mod hearsay;
 mod sight;
 mod speed;
@@ -31,12 +35,14 @@ use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
-use crate::{Impossible, Timing};
-use asked::{Asked, Next, Verdict};
+use crate::{HostConfig, Impossible, Timing};
+use asked::{Asked, Network, Next, Verdict};
+use course::Together;
+use detours::Detours;
 use hearsay::Hearsay;
 use sight::{Seen, Sight};
 use speed::{SlowWay, Speed};
-pub use stats::{GraphStats, OrderStats, ReadStats};
+pub use stats::{GraphStats, OrderStats, ReadStats, SaidLinks};
 
 /// Orders of holders that are under way at once: while one ends the next one begins, and others have their turn.
 const MAX_ORDERS: usize = 2;
@@ -62,6 +68,11 @@ pub(crate) struct Graphs {
     spoilt: u64,
     speed: Speed,
     hearsay: Hearsay,
+    detours: Detours,
+    /// Orders of holders.
+    together: Together,
+    /// Graphs that were begun anew because a link held them up.
+    begun_anew: u64,
     draws: u64,
 }
 
@@ -143,10 +154,18 @@ impl Graphs {
     pub(super) fn begin(&mut self, scope: &mut Scope<'_>, holders: &Holders, order: Order) {
         self.numbers += 1;
         let number = self.numbers;
-        let links = self.links(scope);
-        match Asked::new(scope, &self.unlinked, links, number, order) {
+        let now = scope.now.time;
+        let is_repair = order.purpose.whose.is_holder();
+        let network = Network {
+            links: self.links(scope),
+            unlinked: &self.unlinked,
+            avoided: if is_repair { self.detours.avoided(now) } else { Vec::new() },
+            begun: self.together.begun(now),
+        };
+        match Asked::new(scope, network, number, order) {
             Ok(asked) => {
                 self.asked.insert(number, asked);
+                self.together.are(now, self.repairs());
                 self.drain(scope, number);
                 self.settle(scope, holders);
             }
@@ -161,18 +180,24 @@ impl Graphs {
 
     /// What planners here know of the network.
     pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
-        self.links_of((scope.now.time, &scope.timing()), scope.here().node, scope.around.meter())
+        self.links_of(scope.now.time, scope.around.config(), scope.around.meter())
     }
 
     /// The same for who looks from outside.
-    pub(crate) fn links_of(
-        &self,
-        (now, timing): (Time, &Timing),
-        here: NodeId,
-        meter: &Meter,
-    ) -> graph::Links {
-        let own = meter.slow().map(|(from, times)| SlowWay { from, to: here, times });
-        self.speed.links(here, self.hearsay.slow(now, timing).chain(own))
+    pub(crate) fn links_of(&self, now: Time, config: &HostConfig, meter: &Meter) -> graph::Links {
+        let here = config.host.node;
+        let own = meter.slow_lately(now).map(|(from, times)| SlowWay { from, to: here, times });
+        let ways = self.hearsay.slow(now, config).chain(own);
+        self.speed.links(here, ways, self.detours.slow(now))
+    }
+
+    /// What this host has said of slow links to it, if it has ever said anything, and what it believes of those to others.
+    pub(crate) fn slow_links(&self, now: Time, config: &HostConfig) -> SaidLinks {
+        let believed = self.hearsay.believed(now, config);
+        SaidLinks {
+            said: self.hearsay.said().map(<[_]>::to_vec),
+            believed: believed.map(|(node, slow)| (node, slow.to_vec())).collect(),
+        }
     }
 
     /// How long something took that was fetched is known now.
@@ -182,17 +207,22 @@ impl Graphs {
 
     /// Nodes that are not in the map any more say nothing.
     pub(super) fn retain_nodes(&mut self, is_there: impl Fn(NodeId) -> bool) {
-        self.hearsay.retain(is_there);
+        self.hearsay.retain(&is_there);
+        self.detours.retain(is_there);
     }
 
     /// Whether more chunks are made for repair.
     pub(super) fn takes_more(&self) -> bool {
-        self.count(|whose| matches!(whose, Whose::Holder(_))) < MAX_ORDERS
+        self.repairs() < MAX_ORDERS
+    }
+
+    fn repairs(&self) -> usize {
+        self.count(Whose::is_holder)
     }
 
     /// Whether more is made for readers.
     pub(super) fn takes_reads(&self) -> bool {
-        self.count(|whose| matches!(whose, Whose::Reader(_))) < MAX_READS
+        self.count(|whose| !whose.is_holder()) < MAX_READS
     }
 
     fn count(&self, is_meant: impl Fn(Whose) -> bool) -> usize {
@@ -286,6 +316,7 @@ impl Graphs {
             orders: self.orders,
             reads: self.reads,
             spoilt: self.spoilt,
+            begun_anew: self.begun_anew,
             first_deadline,
         }
     }
@@ -334,6 +365,27 @@ impl Graphs {
         self.with_task(scope, run.number / RUNS_PER_TASK, |task, links| {
             task.handle_report(now, from, run, report, draw, links);
         });
+        self.go_round(scope, run.number / RUNS_PER_TASK, draw);
+    }
+
+    /// A graph that a link holds up is begun anew round it, if there is a way and that is worth it.
+    fn go_round(&mut self, scope: &mut Scope<'_>, number: u64, draw: u64) {
+        let (now, lease_us, here) = (scope.now.time, scope.timing().node_lease_us, scope.here().node);
+        let Some(course) = self.asked.get_mut(&number).and_then(|it| it.look(&self.together, here)) else {
+            return;
+        };
+        if !scope.rules().graphs().slow_links_are_gone_round() {
+            return;
+        }
+        let around = self.detours.seen(now, lease_us, &course, self.speed.slowness(), draw);
+        let Some(node) = around else { return };
+        let links = self.links(scope);
+        let Some(asked) = self.asked.get_mut(&number) else { return };
+        if asked.go_round(now, node, links) {
+            tracing::info!(%node, held = ?course.held, share = course.share, "a graph is begun anew without a node that holds it up");
+            self.begun_anew += 1;
+            self.drain(scope, number);
+        }
     }
 
     /// Something for a task to hear; what it wants done is done.
@@ -351,22 +403,32 @@ impl Graphs {
                 Next::Send(Place::Node(node), message) if node != here => send_as_asker(scope, node, message),
                 Next::Send(to, message) => self.local.push_back((to, Place::Asker, message)),
                 Next::Ended(made) => {
-                    self.note(scope.now.time, number, &made);
+                    self.note(scope, number, &made);
                     self.made.push_back(made);
                 }
             }
         }
     }
 
-    fn note(&mut self, now: Time, number: u64, made: &Made) {
-        let planned = self.asked.remove(&number).and_then(|asked| asked.planned());
+    fn note(&mut self, scope: &Scope<'_>, number: u64, made: &Made) {
+        let now = scope.now.time;
+        let Some(asked) = self.asked.remove(&number) else { return };
         let bytes = made.bytes.as_ref().map(|made| made.values().map(|bytes| bytes.len() as u64).sum());
-        if let Whose::Reader(_) = made.purpose.whose {
-            self.reads.note(made.bytes.is_some());
+        let mut is_late = false;
+        if !made.purpose.whose.is_holder() {
+            self.reads.note(bytes.is_some());
+        } else if let Some(course) =
+            asked.course(now, &self.together, scope.here().node).filter(|_| bytes.is_some())
+        {
+            is_late = self.detours.is_late(course.slowness);
+            self.detours.ended(now, scope.timing().node_lease_us, &course);
+            tracing::debug!(helpers = ?course.helpers, held = ?course.held, slowness = course.slowness, slow = ?self.detours.slow(now).collect::<Vec<_>>(), "a graph has ended");
         }
-        if let Some(planned) = planned {
+        self.together.are(now, self.repairs());
+        if let Some(planned) = asked.planned() {
             self.orders[planned.scheme as usize].note(planned, now, bytes);
-            if bytes.is_some() {
+            // What one link holds up says nothing of the others.
+            if bytes.is_some() && !is_late {
                 self.speed.note(&planned, now);
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! One number for all links of this host's graphs, and for each node from which things come slower than from most how many times that is
 //! (`objects/meter.rs`): of the link from it to here. Of those between two others is known what they have told (`hearsay`). So graphs in
-//! which such a node has to help have it send to somebody else. Who has become slow meanwhile is found out by tasks, graph by graph.
+//! which such a node has to help have it send to somebody else. Which nodes hold graphs up these show themselves (`detours`).
 
 use graph::{LinkEnd, Links, Pair, Planned};
 use types::{NodeId, Time};
@@ -35,8 +35,13 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// What links are worth to an asker at `node`, who knows which are slow.
-    pub(super) fn links(self, node: NodeId, slow: impl IntoIterator<Item = SlowWay>) -> Links {
+    /// What links are worth to an asker at `node`, who knows which are slow, and which nodes are, how many times.
+    pub(super) fn links(
+        self,
+        node: NodeId,
+        slow: impl IntoIterator<Item = SlowWay>,
+        nodes: impl IntoIterator<Item = (NodeId, f64)>,
+    ) -> Links {
         let usual = LinkEnd::default();
         let others = LinkEnd {
             up_bytes_per_s: usual.up_bytes_per_s / self.slowness,
@@ -48,7 +53,17 @@ impl Speed {
             let bytes_per_s = others.up_bytes_per_s / times;
             links.set_pair(Pair { from: from.0, to: to.0, bytes_per_s, latency_us: 0.0 });
         }
+        for (slow, times) in nodes {
+            let up_bytes_per_s = others.up_bytes_per_s / times;
+            let down_bytes_per_s = others.down_bytes_per_s / times;
+            links.nodes.insert(slow.0, LinkEnd { up_bytes_per_s, down_bytes_per_s, ..others });
+        }
         links
+    }
+
+    /// How many times as long as over links of 1 Gbit/s things take.
+    pub(super) fn slowness(self) -> f64 {
+        self.slowness
     }
 
     /// A graph that was planned by this has ended well.
@@ -74,17 +89,23 @@ mod tests {
             speed.note(&planned, Time(10_000));
         }
         assert!((9.0..11.0).contains(&speed.slowness), "{speed:?}");
-        let rate = speed.links(NodeId(1), []).others.up_bytes_per_s;
+        let rate = speed.links(NodeId(1), [], []).others.up_bytes_per_s;
         assert!((11e6..14e6).contains(&rate), "{rate}");
     }
 
     #[test]
     fn a_link_that_is_slower_than_others_is_so_many_times_slower_than_they_are_said_to_be() {
         let speed = Speed { slowness: 2.0 };
-        let links = speed.links(NodeId(1), [SlowWay { from: NodeId(4), to: NodeId(1), times: 8.0 }]);
+        let links = speed.links(
+            NodeId(1),
+            [SlowWay { from: NodeId(4), to: NodeId(1), times: 8.0 }],
+            [(NodeId(5), 4.0)],
+        );
         let [pair] = links.pairs[..] else { panic!("{links:?}") };
         assert_eq!((pair.from, pair.to, links.others.up_bytes_per_s / pair.bytes_per_s), (4, 1, 8.0));
-        assert!(links.is_sound() && links.nodes.is_empty());
+        let node = links.nodes[&5];
+        assert_eq!(links.others.up_bytes_per_s / node.up_bytes_per_s, 4.0);
+        assert!(links.is_sound() && links.nodes.len() == 1);
     }
 
     #[test]
@@ -92,8 +113,8 @@ mod tests {
         let mut speed = Speed::default();
         let planned = |predicted_us| Planned { scheme: Scheme::Star, predicted_us, started: Time(0) };
         (0..100).for_each(|_| speed.note(&planned(1.0), Time(u64::MAX)));
-        assert!(speed.slowness <= SLOWEST && speed.links(NodeId(1), []).is_sound());
+        assert!(speed.slowness <= SLOWEST && speed.links(NodeId(1), [], []).is_sound());
         (0..100).for_each(|_| speed.note(&planned(f64::MAX), Time(0)));
-        assert!(speed.slowness >= FASTEST && speed.links(NodeId(1), []).is_sound());
+        assert!(speed.slowness >= FASTEST && speed.links(NodeId(1), [], []).is_sound());
     }
 }

@@ -1,7 +1,10 @@
 //! What is counted of graphs.
 
+use std::collections::BTreeMap;
+
 use graph::{Counters, Load, Planned, Scheme};
-use types::Time;
+use types::{NodeId, Time};
+use wire::graph::SlowLink;
 
 /// Counters and gauges of coding graphs at one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,8 +19,19 @@ pub struct GraphStats {
     pub reads: ReadStats,
     /// Runs that have made something else than was wanted: a chunk that they read, or a rule, is broken.
     pub spoilt: u64,
+    /// Graphs for repair that were begun anew, round a node that held them up.
+    pub begun_anew: u64,
     /// When the first of the runs here has to have ended.
     pub first_deadline: Option<Time>,
+}
+
+/// What nodes tell each other of slow links, at one host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaidLinks {
+    /// What it has said last of links to it; none if it has never said anything.
+    pub said: Option<Vec<SlowLink>>,
+    /// What it believes of links to others, by these.
+    pub believed: BTreeMap<NodeId, Vec<SlowLink>>,
 }
 
 /// Of orders by one scheme.
@@ -59,6 +73,7 @@ impl GraphStats {
         self.reads.made += other.reads.made;
         self.reads.left += other.reads.left;
         self.spoilt += other.spoilt;
+        self.begun_anew += other.begun_anew;
         self.first_deadline = [self.first_deadline, other.first_deadline].into_iter().flatten().min();
         for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
             *mine = mine.plus(others);
