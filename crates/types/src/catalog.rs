@@ -632,11 +632,6 @@ impl Catalog {
         let known = self.namespace_named(name)?;
         let (id, policy) = (known.id, change.of(known.policy));
         policy.objects.check().map_err(|why| BadCatalog::Objects { namespace: name.clone(), why })?;
-        let to = known.conversion.and_then(|conversion| self.pool(conversion.to));
-        if let Some(to) = to.filter(|_| policy.objects.striped_above.is_some()) {
-            let why = "while it moves, no value of it may lie in chunks";
-            return Err(BadCatalog::Conversion { namespace: name.clone(), pool: to.name.clone(), why });
-        }
         if let Some(known) = self.namespace_mut(id) {
             known.policy = policy;
         }
@@ -656,9 +651,6 @@ impl Catalog {
             None if !known.lost.is_empty() => {
                 Some("some of its slots are lost: accept that first (`gestalt lost accept`)")
             }
-            None if known.policy.objects.striped_above.is_some() => Some(
-                "its long values lie in chunks, which cannot move: `gestalt namespace set --striped-above never` first",
-            ),
             None => None,
         };
         if let Some(why) = why {

@@ -7,9 +7,6 @@ use types::{Catalog, ClusterMap, DataRole, Name, Namespace, NamespaceId, NodeId,
 use super::survey::Survey;
 use crate::words::{self, count};
 
-/// A quota has hardly any room left when so many hundredths of it are taken: nodes reach the ends of their shares before that.
-const FULL_PERCENT: u128 = 98;
-
 /// A namespace that moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moving {
@@ -54,7 +51,7 @@ impl Moving {
             if map.layout.repair.paused {
                 moving.waits_for.push("repair is paused (`gestalt repair resume`)".to_owned());
             }
-            moving.waits_for.extend(waits_of(catalog, namespace, &used, &assessment.refusing_nodes));
+            moving.waits_for.extend(waits_of(namespace, &used, &assessment.refusing_nodes));
         }
         Some(moving)
     }
@@ -101,12 +98,7 @@ fn waits_in(map: &ClusterMap, pool: &Pool) -> Vec<String> {
 }
 
 /// What it waits for of its own: lost slots that nobody has given up, and room.
-fn waits_of(
-    catalog: &Catalog,
-    namespace: &Namespace,
-    used: &[NamespaceStatus],
-    refusing: &[NodeId],
-) -> Vec<String> {
+fn waits_of(namespace: &Namespace, used: &[NamespaceStatus], refusing: &[NodeId]) -> Vec<String> {
     let name = &namespace.name;
     let mut waits = Vec::new();
     if !namespace.lost.is_empty() {
@@ -115,13 +107,9 @@ fn waits_of(
     if !refusing.is_empty() {
         waits.push(format!("no memory at {}", words::nodes(refusing)));
     }
-    let taken: u64 =
-        used.iter().filter(|known| known.namespace == namespace.id).map(|it| it.slot_bytes).sum();
-    let quota = catalog.data_quota(namespace.id);
-    if quota.is_some_and(|quota| u128::from(taken) * 100 >= u128::from(quota) * FULL_PERCENT) {
-        waits.push(format!(
-            "its quota has hardly any room left (`gestalt namespace set {name} --quota SIZE`)"
-        ));
+    let its = used.iter().filter(|known| known.namespace == namespace.id);
+    if its.map(|known| known.chunk_bytes).sum::<u64>() > 0 {
+        waits.push("values in chunks, until they are deleted or written anew".to_owned());
     }
     waits
 }
@@ -199,18 +187,17 @@ mod tests {
     #[test]
     fn lost_slots_and_want_of_room_are_waited_for() {
         let mut map = map();
-        let taken = |slot_bytes| NamespaceStatus {
+        let taken = |chunk_bytes| NamespaceStatus {
             namespace: NamespaceId(1),
-            slot_bytes,
+            chunk_bytes,
             ..NamespaceStatus::default()
         };
         let waits = |map: &ClusterMap, bytes, refusing: &[NodeId]| {
             let namespace = map.catalog.namespace(NamespaceId(1)).unwrap();
-            waits_of(&map.catalog, namespace, &[taken(bytes), taken(0)], refusing)
+            waits_of(namespace, &[taken(bytes), taken(0)], refusing)
         };
-        // Of 3,000 bytes of quota a third is for data, by the code of `b`.
-        assert_eq!(waits(&map, 979, &[]), Vec::<String>::new());
-        assert!(waits(&map, 980, &[])[0].contains("`gestalt namespace set n --quota SIZE`"));
+        assert_eq!(waits(&map, 0, &[]), Vec::<String>::new());
+        assert!(waits(&map, 1, &[])[0].starts_with("values in chunks"));
         assert_eq!(waits(&map, 0, &[NodeId(1), NodeId(4)]), ["no memory at nodes 1, 4"]);
         map.catalog.namespaces[1].lost = vec![SlotRange { first: Slot(3), last: Slot(9) }];
         assert!(waits(&map, 0, &[])[0].contains("`gestalt lost accept --all --namespace n`"));

@@ -135,7 +135,7 @@ fn items_left(cluster: &LocalCluster, name: &str) -> u64 {
 fn a_namespace_moves_to_another_pool_while_clients_go_on_and_a_node_dies() {
     let (cluster, port) = cluster("n");
     does(&cluster, &["pool", "create", "b", "--profile", "rep(3)", "--groups", "4"]);
-    does(&cluster, &["namespace", "create", "n"]);
+    does(&cluster, &["namespace", "create", "n", "--striped-above", "never"]);
     eventually("served", || Client::to(port).unwrap().gets("k").is_none());
     let mut client = Client::to(port).unwrap();
     eventually("stored", || client.set("k-0", 0, 0, "v").as_deref() == Some("STORED"));
@@ -202,7 +202,7 @@ fn a_namespace_moves_to_another_pool_while_clients_go_on_and_a_node_dies() {
 fn a_pool_grows_by_another_one_with_more_groups() {
     let (cluster, port) = cluster("n");
     does(&cluster, &["pool", "create", "small", "--profile", "rep(2)", "--groups", "2"]);
-    does(&cluster, &["namespace", "create", "n", "--pool", "small"]);
+    does(&cluster, &["namespace", "create", "n", "--pool", "small", "--striped-above", "never"]);
     let mut client = Client::to(port).unwrap();
     eventually("stored", || client.set("k-0", 0, 0, "v").as_deref() == Some("STORED"));
     for number in 0..200 {

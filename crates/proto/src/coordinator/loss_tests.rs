@@ -3,7 +3,8 @@
 use types::{
     AdminAnswer, AdminCommand, AdminRequest, CatalogChange, ClusterId, Entry, Expectations, GroupId,
     GroupView, HostId, Incarnation, LossPolicy, Name, NamespaceLossPolicy, NodeId, NodeInfo, NodeLoad,
-    Policy, PoolSlots, Profile, RoleIndex, RoleStatus, Slot, SlotRange, Time, UnixSeconds, ViewVersion,
+    Policy, PolicyChange, PoolSlots, Profile, RoleIndex, RoleStatus, Slot, SlotRange, Striped, Time,
+    UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -482,6 +483,8 @@ impl Story {
     }
 
     fn convert(&mut self, of: &str, to: &str) {
+        let change = PolicyChange { striped: Some(Striped::Never), ..PolicyChange::default() };
+        self.change(CatalogChange::SetPolicy { name: name(of), change });
         self.change(CatalogChange::ConvertNamespace { name: name(of), to: name(to) });
     }
 

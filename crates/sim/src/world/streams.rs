@@ -42,7 +42,7 @@ struct Stream {
 
 enum Kind {
     Upload { id: UploadId, value: Bytes, at: usize },
-    Gather(Gather),
+    Gather(Box<Gather>),
 }
 
 /// A value that is read, range by range: together they are the value of one moment.
@@ -152,7 +152,11 @@ impl World {
         match begun {
             Some(Ok(id)) => {
                 let taken = bytes.len();
-                self.add_stream(token, host, Kind::Gather(Gather { id, request, view, bytes, taken }));
+                self.add_stream(
+                    token,
+                    host,
+                    Kind::Gather(Box::new(Gather { id, request, view, bytes, taken })),
+                );
             }
             Some(Err(failure)) => self.reply(host, token, Outcome::Failed(failure)),
             None => {}
@@ -171,7 +175,7 @@ impl World {
     /// All of a value has come, or of a range of it.
     pub(super) fn whole(&mut self, host: usize, token: Token) {
         let Some(Stream { kind: Kind::Gather(gather), .. }) = self.streams.all.remove(&token) else { return };
-        let Gather { request, view, mut bytes, .. } = gather;
+        let Gather { request, view, mut bytes, .. } = *gather;
         if self.streams.asks.get(&token).is_some_and(|ask| ask.range.is_some()) {
             bytes.resize(view.value_len as usize, 0);
         } else if (bytes.len() as u64) < view.value_len {
@@ -221,7 +225,8 @@ impl World {
                     }
                 });
             }
-            Kind::Gather(Gather { id, bytes, taken, .. }) => {
+            Kind::Gather(gather) => {
+                let Gather { id, bytes, taken, .. } = &mut **gather;
                 let more = bytes.len() - std::mem::replace(taken, bytes.len());
                 self.cluster.nodes.drive(&self.stage, host, |machine, now| {
                     machine.streams(now).gather_taken(*id, more);
