@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use types::{
     AdminCommand, AdminRequest, CatalogChange, ClusterId, Entry, Epoch, Expectations, GroupId, HostId,
-    Incarnation, MemberId, NamespaceId, NodeId, NodeInfo, NodeLoad, OnLoss, Profile, RoleIndex, RoleStatus,
-    Seq, Term, Time, UnixSeconds, ViewVersion,
+    Incarnation, MemberId, NamespaceId, NodeId, NodeInfo, NodeLoad, OnLoss, PolicyChange, Profile, RoleIndex,
+    RoleStatus, Seq, Striped, Term, Time, UnixSeconds, ViewVersion,
 };
 use wire::message::{FromCoordinator, Registration, ToCoordinator};
 use wire::record::Record;
@@ -382,8 +382,10 @@ fn a_successor_hears_anew_which_roles_have_nothing_left_of_a_namespace_that_move
     let (mut before, mut kept) = formed();
     let name = |text: &str| text.parse::<types::Name>().unwrap();
     let profile = Profile::rs(1, 1).unwrap();
+    let never = PolicyChange { striped: Some(Striped::Never), ..PolicyChange::default() };
     let changes = [
         CatalogChange::CreatePool { name: name("own"), profile, groups: Some(1) },
+        CatalogChange::SetPolicy { name: name("default"), change: never },
         CatalogChange::ConvertNamespace { name: name("default"), to: name("own") },
     ];
     for change in changes {

@@ -64,6 +64,22 @@ fn a_stand_in_begins_with_its_term_and_a_full_role_of_a_later_term_is_not_begun_
 }
 
 #[test]
+fn nobody_becomes_a_primary_before_he_knows_what_has_changed_of_the_map_before() {
+    let mut stage = Stage::with(|view| {
+        view.data[0].primary = None;
+        view.data[0].status = RoleStatus::Fenced;
+    });
+    let here = |view: &mut GroupView| {
+        let status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
+        (view.data[0].primary, view.data[0].term, view.data[0].status) = (Some(host(0)), Term(2), status);
+    };
+    stage.adopt_alone(here);
+    assert_eq!(stage.primaries(), []);
+    stage.adopt(|_| {});
+    assert_eq!(stage.primaries(), [(RoleIndex(0), Term(2))]);
+}
+
+#[test]
 fn a_role_that_begins_anew_begins_from_nothing_and_is_counted() {
     let mut stage = Stage::with(|view| {
         view.data[0].primary = None;

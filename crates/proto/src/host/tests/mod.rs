@@ -162,11 +162,24 @@ impl Stage {
 
     /// The next view, changed like this.
     fn adopt(&mut self, change: impl FnOnce(&mut GroupView)) -> Vec<Done> {
+        let view = self.next_view(change);
+        let (cluster, since) = (self.map.cluster, self.map.version);
+        self.map.version += 1;
+        let changes = MapChanges { views: vec![view], ..MapChanges::none(cluster, since, self.map.version) };
+        self.hear(FromCoordinator::Changes(changes.into()))
+    }
+
+    /// The same view, told alone.
+    fn adopt_alone(&mut self, change: impl FnOnce(&mut GroupView)) -> Vec<Done> {
+        let view = self.next_view(change);
+        self.hear(FromCoordinator::View(view))
+    }
+
+    fn next_view(&mut self, change: impl FnOnce(&mut GroupView)) -> GroupView {
         let view = &mut self.map.groups[0];
         change(view);
         view.version = view.version.next();
-        let view = view.clone();
-        self.hear(FromCoordinator::View(view))
+        view.clone()
     }
 
     fn peer(&mut self, node: u16, message: PeerMessage) -> Vec<Done> {
