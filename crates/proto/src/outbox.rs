@@ -63,8 +63,8 @@ pub(crate) struct Outbox {
     pub errands: Queue<Errand>,
     /// Appends and prepends whose results lie in chunks.
     pub extensions: Queue<Pending>,
-    /// Requests whose keys have left, with their namespaces, for another pool, and what was said of that.
-    pub departed: Queue<(Pending, Departure)>,
+    /// Requests whose keys have left, with their namespaces, for another pool; who says so, and what.
+    pub departed: Queue<(Pending, MemberId, Departure)>,
     /// What data roles of other pools are to be asked.
     pub asks: Queue<Ask>,
     /// For primaries that give items away.
@@ -133,7 +133,7 @@ impl Outbox {
             + self.to_streams.capacity() * size_of::<(StreamId, Outcome)>()
             + self.errands.capacity() * size_of::<Errand>()
             + self.extensions.capacity() * size_of::<Pending>()
-            + self.departed.capacity() * size_of::<(Pending, Departure)>()
+            + self.departed.capacity() * size_of::<(Pending, MemberId, Departure)>()
             + self.asks.capacity() * size_of::<Ask>()
             + self.to_givers.capacity() * size_of::<(MemberId, u64, Outcome)>()
     }

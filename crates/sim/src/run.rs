@@ -112,10 +112,10 @@ fn recover(world: &mut World) -> bool {
 fn settle_namespaces(world: &mut World, deadline: u64) -> bool {
     world.reign().resume_conversions();
     let have_settled = |world: &World| {
-        let catalog = world.cluster.map().map(|map| &map.catalog);
-        let moves =
-            catalog.and_then(|catalog| catalog.namespaces.iter().find(|known| known.conversion.is_some()));
-        moves.is_none() && world.at_rest().is_whole()
+        // What the coordinator has decided may not be recorded yet.
+        let mut maps = world.cluster.map().into_iter().chain(world.cluster.decided());
+        let moves = maps.any(|map| map.catalog.namespaces.iter().any(|known| known.conversion.is_some()));
+        !moves && world.at_rest().is_whole()
     };
     let settled = wait(world, deadline, have_settled);
     if !settled {

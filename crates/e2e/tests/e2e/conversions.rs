@@ -83,7 +83,7 @@ fn number_in(key: &str, value: &str) -> u32 {
 }
 
 fn ttl_of(number: u32) -> u32 {
-    if number % 10 == 0 { TTL } else { 0 }
+    if number.is_multiple_of(10) { TTL } else { 0 }
 }
 
 /// Writes and reads keys of its own until `over`; how often each was written, acknowledged and perhaps not.

@@ -1,5 +1,6 @@
 //! Requests follow their keys to other pools and other workers (docs/pools.md, "To another pool").
 
+use types::MemberId;
 use types::op::{Departure, Failure, Outcome, Via};
 
 use super::Host;
@@ -32,7 +33,7 @@ impl Following<'_> {
     }
 
     /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
-    pub(super) fn follow(&mut self, mut pending: Pending, departure: Departure) {
+    pub(super) fn follow(&mut self, mut pending: Pending, from: MemberId, departure: Departure) {
         let reply = pending.reply;
         if let ReplyTo::Remote { .. } = reply {
             // One hop only: the sender has the map, too.
@@ -42,11 +43,13 @@ impl Following<'_> {
         pending.request.via = Some(Box::new(Via::Departed(departure)));
         match self.host.views.locate_after(pending.request.key_bytes(), departure.number) {
             After::Next(place) => self.ask(Ask { reply, place, request: pending.request }),
-            After::Home(_) => {
+            After::Home(place) if place.member != Some(from) => {
                 pending.request.via = None;
                 self.host.route_anew(self.now, None, pending);
             }
-            After::NewerMap => {
+            // Another map is on its way, to here or to who has said so.
+            After::Home(_) | After::NewerMap => {
+                pending.request.via = None;
                 if let Some(busy) = self.host.routes.wait(&self.host.around.config().limits, None, pending) {
                     self.host.around.out().reply(reply, busy);
                 }
@@ -72,9 +75,9 @@ impl Following<'_> {
     /// What primaries of this host want of other pools, and what they hear; whether there was anything.
     pub(super) fn exchange(&mut self) -> bool {
         let mut any = false;
-        while let Some((pending, departure)) = self.host.around.out().departed.pop_front() {
+        while let Some((pending, from, departure)) = self.host.around.out().departed.pop_front() {
             any = true;
-            self.follow(pending, departure);
+            self.follow(pending, from, departure);
         }
         while let Some(ask) = self.host.around.out().asks.pop_front() {
             any = true;

@@ -24,7 +24,12 @@ impl Onward {
     /// The driver is to take it on; the answer if it takes no more.
     pub(super) fn ask(&mut self, limits: &Limits, ask: Ask) -> Result<(), (ReplyTo, Outcome)> {
         let Ask { reply, place, request } = ask;
-        if self.waiting.len() >= limits.forwarded_requests {
+        // Items that move leave room for clients.
+        let most = match reply {
+            ReplyTo::Giver(..) => (limits.forwarded_requests / 2).max(1),
+            _ => limits.forwarded_requests,
+        };
+        if self.waiting.len() >= most {
             return Err((reply, request.in_all(Outcome::Failed(Failure::Busy))));
         }
         self.numbers += 1;

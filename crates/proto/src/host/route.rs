@@ -123,7 +123,7 @@ impl Host {
         let Forwarded { member, pending, sent, .. } = forwarded;
         let reply = pending.reply;
         if let Outcome::Failed(Failure::Departed(departure)) = answer.outcome {
-            self.following(now).follow(pending, departure);
+            self.following(now).follow(pending, member, departure);
         } else if answer.outcome == Outcome::Failed(Failure::WrongPrimary) && !pending.request.is_transfer() {
             // Nothing was done there. Look again when the view changes, or soon.
             self.fetch_view(now, member.group);

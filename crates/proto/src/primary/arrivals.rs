@@ -28,6 +28,11 @@ impl Arrivals {
         may
     }
 
+    /// Nothing comes any more.
+    pub(super) fn clear(&mut self) {
+        self.expected.clear();
+    }
+
     /// Whether an item that comes like this is one of those.
     pub(super) fn are_expected(&self, rules: Rules, transfer: &Transfer) -> bool {
         let expected = &transfer.expected;
@@ -36,5 +41,41 @@ impl Arrivals {
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.expected.len() * size_of::<(MemberId, Expect)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use types::op::Departure;
+    use types::{GroupId, RoleIndex, Term, UnixSeconds};
+
+    use super::*;
+
+    fn expect(term: u32, number: u64) -> Expect {
+        let from = MemberId { group: GroupId(3), role: RoleIndex(1) };
+        Expect { from, term: Term(term), number }
+    }
+
+    /// Whether an item is taken that comes under each of these, once items were to come under (2, 5).
+    fn taken(rules: Rules) -> [bool; 3] {
+        let mut arrivals = Arrivals::default();
+        assert!(arrivals.expect(expect(1, 9)) && arrivals.expect(expect(2, 5)));
+        assert!(!arrivals.expect(expect(1, 10)) && !arrivals.expect(expect(2, 4)), "they come late");
+        let departure = Departure { number: 1, wall: UnixSeconds(0) };
+        [expect(1, 9), expect(2, 5), expect(2, 6)].map(|expected| {
+            let transfer = Transfer { expected, departure, stale: false, win_sent: false };
+            arrivals.are_expected(rules, &transfer)
+        })
+    }
+
+    #[test]
+    fn what_comes_late_of_an_earlier_try_is_not_taken() {
+        assert_eq!(taken(Rules::all()), [false, true, false]);
+    }
+
+    #[test]
+    #[cfg(feature = "planted-bugs")]
+    fn an_item_that_comes_late_is_found() {
+        assert_eq!(taken(Rules::without(crate::Bug::UnexpectedItem)), [true; 3]);
     }
 }

@@ -39,6 +39,7 @@ impl Primary {
     /// Items of namespaces that move to another pool go, as many as may be on their way.
     pub(super) fn give_away(&mut self, context: &mut Context<'_>) {
         if self.departures.heed(context, &self.core, self.stream.last()) {
+            self.heed_catalog(context);
             self.touch(Touched::ByEvents);
         }
         self.departures.look(context.now.time);

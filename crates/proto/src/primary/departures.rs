@@ -50,6 +50,8 @@ pub(super) struct Departures {
     leaving: SmallVec<[Leaving; 1]>,
     /// Namespaces that have moved, and whose pool is another one now, with the number of the last conversion; ascending.
     away: Vec<(NamespaceId, u32)>,
+    /// Those that move here, with the numbers of their conversions.
+    coming: SmallVec<[(NamespaceId, u32); 1]>,
     receivers: BTreeMap<MemberId, Receiver>,
     /// By the number of the question.
     given: BTreeMap<u64, Given>,
@@ -58,6 +60,8 @@ pub(super) struct Departures {
     given_bytes: usize,
     /// Those that somebody waits to write.
     wanted: VecDeque<Bytes>,
+    /// The same, to look them up.
+    wanted_keys: BTreeSet<Bytes>,
     numbers: u64,
     /// Nothing is sent before.
     rests_until: Time,
@@ -75,6 +79,10 @@ struct Leaving {
     paused: bool,
     /// Where to look for the next item; none: from the beginning.
     next: Option<ScanBound>,
+    /// Whether any was found since the beginning.
+    found: bool,
+    /// All that is left was looked at, and cannot go: it is looked at again from then on.
+    idle_until: Time,
     /// What was decided before this primary knew of it is committed with this record.
     known_at: Seq,
     reported: Option<Time>,
@@ -89,6 +97,8 @@ struct Receiver {
     expects: bool,
     /// The question that says so.
     asked: Option<u64>,
+    /// It is not asked before.
+    rests_until: Time,
 }
 
 /// An item on its way.
@@ -97,6 +107,9 @@ struct Given {
     hash: KeyHash,
     receiver: MemberId,
     version: u64,
+    expiry: u32,
+    /// By this second something may have been said to have expired when it was sent.
+    told: UnixSeconds,
     bytes: usize,
     /// The record that removes it here.
     removal: Option<Seq>,
@@ -139,6 +152,8 @@ impl Departures {
                 deal: to.deal(),
                 paused: conversion.paused,
                 next: before.and_then(|before| before.next),
+                found: false,
+                idle_until: Time(0),
                 known_at: before.map_or(last, |before| before.known_at),
                 reported: None,
             });
@@ -153,10 +168,60 @@ impl Departures {
             (known.id, ended)
         };
         self.away = catalog.namespaces.iter().filter(away).map(of).collect();
+        let coming = |known: &&Namespace| pool.is_some_and(|pool| known.comes_to(pool));
+        let of = |known: &Namespace| (known.id, known.conversions);
+        self.coming = catalog.namespaces.iter().filter(coming).map(of).collect();
         if self.leaving.is_empty() {
             self.receivers.clear();
             self.wanted.clear();
+            self.wanted_keys.clear();
         }
+    }
+
+    /// Whether a new primary has not looked yet.
+    #[inline]
+    pub(super) fn are_unknown(&self) -> bool {
+        self.edition == 0
+    }
+
+    /// Whether items of other pools come here.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
+    /// By which conversion keys of `namespace` went where they are, as long as they come here: for whoever does not ask because of the one
+    /// that is under way. None if they do not come.
+    #[inline]
+    pub(super) fn sends_back(
+        &self,
+        namespace: impl FnOnce() -> NamespaceId,
+        departure: Option<Departure>,
+    ) -> Option<u32> {
+        if self.coming.is_empty() {
+            return None;
+        }
+        let namespace = namespace();
+        let (_, number) = self.coming.iter().find(|(known, _)| *known == namespace)?;
+        let is_sent_on = departure.is_some_and(|departure| departure.number == *number);
+        (!is_sent_on).then_some(number.wrapping_sub(1))
+    }
+
+    /// Whether a flush that is due may be decided: nothing of that namespace is on its way, for it would arrive behind it.
+    pub(super) fn let_flush(&self, store: &DataStore, now: UnixSeconds) -> bool {
+        let due = if self.given.is_empty() { None } else { store.replica().cohorts().due(now) };
+        due.is_none_or(|due| self.given.values().all(|given| split_key(&given.key).0 != due))
+    }
+
+    /// Whether whoever asks for a key that is not here may be sent on: nothing of it is on its way, and nothing that ever was can still
+    /// arrive and take the place of what is written there.
+    pub(super) fn may_send_on(
+        &mut self,
+        context: &mut Context<'_>,
+        core: &Core,
+        (key, hash): (&[u8], KeyHash),
+    ) -> bool {
+        let Some(deal) = self.find(split_key(key).0).map(|leaving| leaving.deal) else { return true };
+        !self.keys.contains(key) && self.expect(context, core, deal.member_of(hash))
     }
 
     /// Whether nothing leaves.
@@ -196,18 +261,21 @@ impl Departures {
             + self.receivers.len() * size_of::<(MemberId, Receiver)>()
     }
 
-    /// Somebody waits to write `key`, which is here.
-    pub(super) fn want(&mut self, key: Bytes) {
-        let is_known = self.keys.contains(&key) || self.wanted.contains(&key);
-        if !is_known && self.wanted.len() < WANTED {
+    /// Somebody waits to write `key`, which is here; whether that is news.
+    pub(super) fn want(&mut self, key: Bytes) -> bool {
+        let is_known = self.keys.contains(&key) || self.wanted_keys.contains(&key);
+        let is_new = !is_known && self.wanted.len() < WANTED;
+        if is_new {
+            self.wanted_keys.insert(key.clone());
             self.wanted.push_back(key);
         }
+        is_new
     }
 
     /// Whether `receiver` expects what comes under the newest number; it is asked to, if not.
     fn expect(&mut self, context: &mut Context<'_>, core: &Core, receiver: MemberId) -> bool {
         let known = self.receivers.entry(receiver).or_default();
-        if known.expects || known.asked.is_some() {
+        if known.expects || known.asked.is_some() || context.now.time < known.rests_until {
             return known.expects;
         }
         self.numbers += 1;
@@ -254,15 +322,17 @@ impl Departures {
     }
 
     fn give_wanted(&mut self, context: &mut Context<'_>, site: &mut Site<'_>) {
-        for _ in 0..self.wanted.len() {
+        for _ in 0..self.wanted.len().min(LOOKS) {
             if !self.has_room(site, context) {
                 return;
             }
             let Some(key) = self.wanted.pop_front() else { return };
+            self.wanted_keys.remove(&key);
             let hash = site.store.hash_of(&key);
             if let Found::Hit(_, item) = site.store.find(hash, &key)
                 && !self.give(context, site, item)
             {
+                self.wanted_keys.insert(key.clone());
                 self.wanted.push_back(key);
             }
         }
@@ -270,12 +340,15 @@ impl Departures {
 
     /// Sends some of what is found next.
     fn give_next(&mut self, context: &mut Context<'_>, site: &mut Site<'_>, at: usize) {
-        let Leaving { namespace, paused, mut next, .. } = self.leaving[at];
+        let Leaving { namespace, paused, mut next, mut found, idle_until, .. } = self.leaving[at];
         let is_empty = site.store.replica().cohorts().use_of(namespace).items == 0;
-        let rests = paused || is_about_to_be_flushed(site, namespace);
-        if is_empty || rests {
+        let rests = paused || context.now.time < idle_until || is_about_to_be_flushed(site, namespace);
+        let nobody_expects = self.receivers.values().any(|known| known.asked.is_some())
+            && self.receivers.values().all(|known| !known.expects);
+        if is_empty || rests || nobody_expects {
             return;
         }
+        let mut is_through = false;
         for _ in 0..LOOKS {
             if !self.has_room(site, context) || !context.pace.allows(context.now.time) {
                 break;
@@ -285,6 +358,7 @@ impl Departures {
                 Step::Items(hash, items, _) => {
                     for item in items.iter().filter(|item| split_key(item.key).0 == namespace) {
                         if self.give(context, site, *item) {
+                            found = true;
                             context.pace.spend(item.len_bytes());
                         }
                     }
@@ -293,16 +367,21 @@ impl Departures {
                 // It is decoded by and by.
                 Step::Absent(hash, _) => hash,
                 Step::End => {
-                    next = None;
+                    (next, is_through) = (None, true);
                     break;
                 }
             };
             next = ScanBound::behind(hash);
-            if next.is_none() {
+            is_through = next.is_none();
+            if is_through {
                 break;
             }
         }
-        self.leaving[at].next = next;
+        let all_expect = self.receivers.values().all(|known| known.asked.is_none());
+        if is_through && !found && all_expect {
+            self.leaving[at].idle_until = context.now.time + context.timing.heartbeat_us;
+        }
+        (self.leaving[at].next, self.leaving[at].found) = (next, found && !is_through);
     }
 
     /// Sends an item that is committed; whether it has gone, or is on its way.
@@ -315,7 +394,9 @@ impl Departures {
         // What is on its way decides what the item will be.
         let leaving = self.find(namespace).filter(|_| !stream.is_about(&key));
         let Some(&Leaving { deal, number, .. }) = leaving else { return false };
-        if item.object || (core.is_rebuilding() && !item.verify()) {
+        let flush = store.replica().cohorts().scheduled(namespace);
+        let is_near = flush.is_some_and(|at| at.0 <= context.now.unix.0.saturating_add(1));
+        if is_near || item.object || (core.is_rebuilding() && !item.verify()) {
             return false;
         }
         let hash = store.hash_of(&key);
@@ -333,6 +414,8 @@ impl Departures {
             hash,
             receiver,
             version: item.version,
+            expiry: item.expiry,
+            told: site.told,
             bytes: item.len_bytes(),
             removal: None,
         };
@@ -360,23 +443,23 @@ impl Departures {
         if let Some(known) = asked {
             known.asked = None;
             known.expects = *outcome == Outcome::Noted;
-            if !known.expects {
-                self.rests_until = context.now.time + context.timing.retry_us;
-            }
+            known.rests_until = context.now.time + context.timing.retry_us;
             return;
         }
         let Some(given) = self.given.get_mut(&number) else { return };
         let has_arrived =
             context.rules.conversions().given_items_have_arrived(matches!(outcome, Outcome::Stored(_)));
-        if has_arrived {
+        // What has been told expired since has to be so there, too: it is sent again.
+        let is_told = given.expiry != 0 && given.told.0 < given.expiry && given.expiry <= site.told.0;
+        if has_arrived && !is_told {
             given.removal = remove(context, site, given);
-        } else {
+        } else if !has_arrived {
             let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
             // Nobody was sent it, or nobody knows: what is sent from now on has another number.
             if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_full) {
                 known.expects = false;
             }
-            if is_full {
+            if is_full && context.now.time >= self.rests_until {
                 let (from, to) = (site.core.member(), given.receiver);
                 tracing::warn!(%from, %to, "no room for an item of a namespace that moves to another pool");
             }

@@ -113,7 +113,9 @@ impl Primary {
         }
         match store.find(hash, key) {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
-            Found::Miss if self.departures.has(|| split_key(key).0) => crate::Read::Submit,
+            Found::Miss if self.departures.are_unknown() || self.departures.has(|| split_key(key).0) => {
+                crate::Read::Submit
+            }
             Found::Miss => crate::Read::Miss,
             Found::Hit(addr, item) => {
                 if item.is_expired(self.wall.at(now.unix)) {
@@ -158,23 +160,37 @@ impl Primary {
 
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
+        heed_conversions(self, context);
+        let (namespace, departure) = (|| pending.request.namespace(), pending.request.departure());
+        let comes = self.departures.sends_back(namespace, departure);
         if let Op::Scan(scan) = &pending.request.op
             && ScanRules::of(context.rules).need_lease(may_serve)
         {
-            return attempt_scan(self, context, scan);
+            let moves = comes.is_some() || self.departures.has(|| scan.namespace);
+            return if moves {
+                Attempt::failed(Failure::Unavailable)
+            } else {
+                attempt_scan(self, context, scan)
+            };
         }
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
         }
-        if self.departures.heed(context, &self.core, self.stream.last()) {
-            self.touch(Touched::ByEvents);
-        }
-        if let Some(departure) = pending.request.departure() {
+        if let Some(departure) = departure {
             // What has expired for the one is not to come back at the other.
             self.wall.never_below(departure.wall);
         }
+        if let Some(number) = comes
+            && pending.request.key.is_some()
+        {
+            let wall = self.wall.told();
+            context.out.departed.push_back((pending.clone(), self.core.member(), Departure { number, wall }));
+            return Attempt::Logged;
+        }
         let store = self.phase.serving_mut();
-        self.stream.flush_due(context, store);
+        if self.departures.let_flush(store, context.now.unix) {
+            self.stream.flush_due(context, store);
+        }
         // A flush that is due takes effect with its commit, which tries this again.
         if SendStream::flush_is_due(store, || pending.request.namespace(), context.now.unix) {
             return Attempt::Wait(Wait::Sweep);
@@ -186,12 +202,16 @@ impl Primary {
             return Attempt::Wait(Wait::Log);
         }
         if let Op::Expect(expect) = pending.request.op {
+            if !self.departures.has_arrivals() {
+                self.arrivals.clear();
+                return Attempt::failed(Failure::NotOpen);
+            }
             let may = self.arrivals.expect(expect);
             return if may { Attempt::Answer(Outcome::Noted) } else { Attempt::failed(Failure::NotOpen) };
         }
         if let Op::Flush(flush) = pending.request.op {
             // Its keys are at roles of either pool, and go from one to the other.
-            if self.departures.has(|| flush.namespace) {
+            if comes.is_some() || self.departures.has(|| flush.namespace) {
                 return Attempt::failed(Failure::Busy);
             }
             let store = self.phase.serving_mut();
@@ -218,7 +238,7 @@ impl Primary {
             Found::Miss => {
                 let wall = self.wall.told();
                 return match self.departures.number_of(|| pending.request.namespace()) {
-                    Some(number) => departed(context, &self.stream, pending, Departure { number, wall }),
+                    Some(number) => departed(self, context, pending, Departure { number, wall }),
                     None => Attempt::Answer(Outcome::Miss),
                 };
             }
@@ -505,10 +525,21 @@ fn wait_or_refuse(primary: &mut Primary) -> Attempt {
     }
 }
 
+/// Other namespaces may move by now, from here or to here.
+fn heed_conversions(primary: &mut Primary, context: &Context<'_>) {
+    if primary.departures.heed(context, &primary.core, primary.stream.last()) {
+        // Who may be evicted, and whose items are nobody's any more, is another question then.
+        primary.heed_catalog(context);
+        primary.touch(Touched::ByEvents);
+    }
+}
+
 /// A page of keys of committed state.
 fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
     let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
-    primary.stream.flush_due(context, store);
+    if primary.departures.let_flush(store, context.now.unix) {
+        primary.stream.flush_due(context, store);
+    }
     if SendStream::flush_is_due(store, || scan.namespace, context.now.unix) {
         return Attempt::Wait(Wait::Sweep);
     }
@@ -527,12 +558,13 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
     let known = primary.sessions.look_up(context, primary.phase.serving(), primary.stream.committed(), once);
     let last = primary.stream.last();
     let attempt = match known {
-        Known::Nothing if once.again && may_be_done_elsewhere(primary, context, pending, once) => {
-            return Attempt::failed(Failure::Unknown);
+        // What came of it before the namespace moved is known there alone.
+        Known::Nothing if is_of_another_conversion(primary, context, pending, once) => {
+            return Attempt::failed(if once.again { Failure::Unknown } else { Failure::NoSession });
         }
         Known::Nothing => attempt_undone(primary, context, pending),
         Known::Answer(Outcome::Failed(Failure::NoSession)) if pending.request.via.is_some() => {
-            return follow_session(primary, context, once);
+            return follow_session(primary, context, pending, once);
         }
         Known::Answer(outcome) => return Attempt::Answer(pending.request.in_all(outcome)),
         Known::OnItsWay(seq, outcome) => match primary.stream.answer_with(seq, pending.reply, outcome) {
@@ -556,19 +588,35 @@ fn attempt_once(primary: &mut Primary, context: &mut Context<'_>, pending: &Pend
     }
 }
 
-/// Whether a write that has come before may have been done by a data role of the pool that its namespace was in then: what came of that is
-/// known there alone.
-fn may_be_done_elsewhere(primary: &Primary, context: &Context<'_>, pending: &Pending, once: &Once) -> bool {
-    let known = context.catalog.namespace(pending.request.namespace());
-    known.is_some_and(|known| known.conversions > 0) && !primary.sessions.has_begun(once.session)
+/// Whether a session has begun, or has come here, before its namespace began to move to another pool the last time: other data roles may
+/// have done writes of it that are not known here, and copies of these may still be on their way.
+fn is_of_another_conversion(
+    primary: &Primary,
+    context: &Context<'_>,
+    pending: &Pending,
+    once: &Once,
+) -> bool {
+    let conversions = conversions_of(context, pending);
+    conversions > 0 && !primary.sessions.is_of(once.session, conversions)
 }
 
-/// The session of a client whose key has come here from another pool: it goes on under its number, for what has never been tried before.
-/// What has been is known to nobody here then.
+/// How often the namespace of a request has begun to move to another pool.
+fn conversions_of(context: &Context<'_>, pending: &Pending) -> u32 {
+    context.catalog.namespace(pending.request.namespace()).map_or(0, |known| known.conversions)
+}
+
+/// The session of a client whose key has come here from another pool goes on here under its number: it has begun since, and so nothing of it
+/// was done elsewhere. What has been tried before is not begun anew for it.
 #[cold]
-fn follow_session(primary: &mut Primary, context: &mut Context<'_>, once: &Once) -> Attempt {
+fn follow_session(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    once: &Once,
+) -> Attempt {
+    let (seq, conversions) = (primary.stream.last().next(), conversions_of(context, pending));
     let store = primary.phase.serving_mut();
-    match primary.sessions.follow(context, store, primary.stream.last().next(), once.session) {
+    match primary.sessions.follow(context, store, seq, (once.session, conversions)) {
         Followed::Begins => {
             let mut draft = Draft::of(Purpose::Schedule);
             draft.ops.push(IndexOp::SessionBegins { session: once.session });
@@ -584,7 +632,8 @@ fn follow_session(primary: &mut Primary, context: &mut Context<'_>, once: &Once)
 fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     let store = primary.phase.serving_mut();
     let seq = primary.stream.last().next();
-    let Some(session) = primary.sessions.begin(context, &primary.core, store, seq) else {
+    let conversions = conversions_of(context, pending);
+    let Some(session) = primary.sessions.begin(context, &primary.core, store, seq, conversions) else {
         return Attempt::failed(Failure::Busy);
     };
     let mut draft = Draft::answering(pending, Outcome::Session(session));
@@ -599,7 +648,8 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         && op.object().is_some_and(|object| object.owner != primary.core.member())
         && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
     {
-        return departed(context, &primary.stream, pending, Departure { number, wall: primary.wall.told() });
+        let departure = Departure { number, wall: primary.wall.told() };
+        return departed(primary, context, pending, departure);
     }
     if let Op::Object(op) = &pending.request.op
         && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
@@ -617,18 +667,15 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
     let is_session = matches!(pending.request.op, Op::Session);
     if !is_session && let Some(number) = primary.departures.number_of(|| pending.request.namespace()) {
         if newest.occupied.is_none() {
-            return departed(
-                context,
-                &primary.stream,
-                pending,
-                Departure { number, wall: primary.wall.told() },
-            );
+            let departure = Departure { number, wall: primary.wall.told() };
+            return departed(primary, context, pending, departure);
         }
         // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
         let is_object = newest.descriptor(primary.phase.serving()).is_some();
         if context.rules.conversions().leaving_keys_stay(!is_object) {
-            primary.departures.want(pending.key());
-            primary.give_away(context);
+            if primary.departures.want(pending.key()) {
+                primary.give_away(context);
+            }
             return Attempt::Wait(Wait::Commit);
         }
     }
@@ -637,18 +684,24 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
 
 /// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
 fn departed(
+    primary: &mut Primary,
     context: &mut Context<'_>,
-    stream: &SendStream,
     pending: &Pending,
     departure: Departure,
 ) -> Attempt {
-    if context.rules.conversions().departed_are_committed(stream.is_about(pending.request.key_bytes())) {
+    let Primary { core, stream, departures, .. } = primary;
+    let key = pending.request.key_bytes();
+    // Of a key whose end is not committed nobody else knows yet.
+    if stream.is_about(key) {
         return Attempt::Wait(Wait::Commit);
     }
     if !context.rules.conversions().departed_are_asked_for(true) {
         return Attempt::Answer(Outcome::Miss);
     }
-    context.out.departed.push_back((pending.clone(), departure));
+    if !departures.may_send_on(context, core, (key, pending.hash)) {
+        return Attempt::Wait(Wait::Commit);
+    }
+    context.out.departed.push_back((pending.clone(), core.member(), departure));
     Attempt::Logged
 }
 
@@ -720,7 +773,7 @@ fn keep_refusal(
     is_kept
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "planted-bugs"))]
 mod tests {
     use super::version_in;
     use crate::{Bug, Rules};

@@ -4,7 +4,7 @@
 //! What came of writes is in the table of the replica, by the records that did them. Here is what no record says: what is on its
 //! way, and when each session was last heard of.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use smallvec::SmallVec;
 use store::{DataStore, Written};
@@ -38,8 +38,8 @@ pub(super) struct Sessions {
     /// Sessions whose ends are not committed.
     ending: BTreeMap<ClientSession, Seq>,
     looked: Time,
-    /// Those that have begun with this primary.
-    own: BTreeSet<ClientSession>,
+    /// Those that have begun with this primary, or come to it, and how often their namespaces had begun to move to another pool by then.
+    own: BTreeMap<ClientSession, u32>,
 }
 
 /// What becomes of a write that has a name.
@@ -96,7 +96,7 @@ impl Sessions {
                 if rules.results_are_said_again(
                     once,
                     table.newest(once.session),
-                    self.own.contains(&once.session),
+                    self.own.contains_key(&once.session),
                 ) =>
             {
                 Known::Answer(result.outcome())
@@ -111,13 +111,14 @@ impl Sessions {
         }
     }
 
-    /// One more, which record `seq` begins; none if there is no room for it.
+    /// One more, which record `seq` begins, of a namespace that has begun to move to another pool so often; none if there is no room for it.
     pub(super) fn begin(
         &mut self,
         context: &Context<'_>,
         core: &Core,
         store: &DataStore,
         seq: Seq,
+        conversions: u32,
     ) -> Option<ClientSession> {
         let table = store.replica().sessions();
         let secret = context.secret.session(core.member(), core.term(), seq);
@@ -125,12 +126,12 @@ impl Sessions {
         let id = if is_secret { secret } else { ClientSession(seq.0) };
         // One in 2^64 times there is that number: then it is as if there were no room.
         let may = table.len() < context.limits.client_sessions && !table.has(id);
-        may.then(|| self.own.insert(id)).map(|_| id)
+        may.then(|| self.own.insert(id, conversions)).map(|_| id)
     }
 
-    /// Whether it has begun with this primary, so that all of its writes came here.
-    pub(super) fn has_begun(&self, session: ClientSession) -> bool {
-        self.own.contains(&session)
+    /// Whether it has begun with this primary, or come to it, when its namespace had begun to move so often.
+    pub(super) fn is_of(&self, session: ClientSession, conversions: u32) -> bool {
+        self.own.get(&session) == Some(&conversions)
     }
 
     /// A session of another data role is to go on here, with record `seq`.
@@ -139,7 +140,7 @@ impl Sessions {
         context: &Context<'_>,
         store: &DataStore,
         seq: Seq,
-        session: ClientSession,
+        (session, conversions): (ClientSession, u32),
     ) -> Followed {
         if self.beginning.contains_key(&session) || self.ending.contains_key(&session) {
             return Followed::IsBeginning;
@@ -148,6 +149,7 @@ impl Sessions {
             return Followed::NoRoom;
         }
         self.beginning.insert(session, seq);
+        self.own.insert(session, conversions);
         self.heard.insert(session, context.now.time);
         Followed::Begins
     }
@@ -203,7 +205,7 @@ impl Sessions {
         }
         let before = std::mem::take(&mut self.heard);
         self.heard = table.ids().map(|id| (id, before.get(&id).copied().unwrap_or(now))).collect();
-        self.own.retain(|id| self.heard.contains_key(id));
+        self.own.retain(|id, _| self.heard.contains_key(id));
         let over = self.heard.iter().filter(|(id, heard)| now.since(**heard) >= lease && !self.is_busy(**id));
         let over: SmallVec<[ClientSession; 4]> = over.map(|(id, _)| *id).take(ENDS_AT_ONCE).collect();
         if over.is_empty() {
@@ -227,7 +229,7 @@ impl Sessions {
             + self.order.capacity() * size_of::<(Seq, Name)>()
             + (self.heard.len() + self.ending.len() + self.beginning.len())
                 * size_of::<(ClientSession, Time)>()
-            + self.own.len() * size_of::<ClientSession>()
+            + self.own.len() * size_of::<(ClientSession, u32)>()
     }
 
     /// What holds after every event.

@@ -190,7 +190,9 @@ impl Primary {
         self.give_away(context);
         if self.may_serve(context.now.time, context.timing) {
             let store = self.phase.serving_mut();
-            self.stream.flush_due(context, store);
+            if self.departures.let_flush(store, context.now.unix) {
+                self.stream.flush_due(context, store);
+            }
             let wall = self.wall.at(context.now.unix);
             self.sessions.expire(context, store, &mut self.stream);
             self.space.crawl(context, store, &mut self.stream, wall);

@@ -29,11 +29,6 @@ impl ConversionRules {
         is_leaving && self.0.prevent(Bug::DepartedIsMiss)
     }
 
-    /// Of a key whose end is not committed nobody else knows yet.
-    pub(crate) fn departed_are_committed(self, is_on_its_way: bool) -> bool {
-        is_on_its_way && self.0.prevent(Bug::DepartedUncommitted)
-    }
-
     /// An item goes when the primary that it has been given to says that it has it.
     pub(crate) fn given_items_have_arrived(self, has_arrived: bool) -> bool {
         has_arrived || !self.0.prevent(Bug::GoneBeforeArrival)

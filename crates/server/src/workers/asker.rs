@@ -17,8 +17,8 @@
 
 use proto::Token;
 
-/// Bits of a reply's number: a connection with a million commands a second would have to last for two years to use them up.
-const SLOT_BITS: u32 = 46;
+/// Bits of a reply's number: a connection with a million commands a second would have to last for four years to use them up.
+const SLOT_BITS: u32 = 47;
 /// The bit behind them: set for a stream.
 const STREAM: u64 = 1 << SLOT_BITS;
 /// The next one: set for the worker's host.
@@ -69,7 +69,7 @@ impl From<Token> for Asker {
             (true, false) => Awaits::News,
             (false, false) => Awaits::Answer,
         };
-        // Exactly 16 bits are left: nothing is cut off.
+        // 15 bits are left, and there are not so many workers.
         Self { shard: (rest >> SHARD_SHIFT) as u16, connection, slot, awaits }
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         for slot in [0, 1, (1 << SLOT_BITS) - 1] {
             for (shard, connection, awaits) in [
                 (0, 0, Awaits::News),
-                (u16::MAX, 7 << 32 | 3, Awaits::Answer),
+                (u16::MAX >> 1, 7 << 32 | 3, Awaits::Answer),
                 (1, u64::MAX, Awaits::HostAnswer),
             ] {
                 let asker = Asker { shard, connection, slot, awaits };

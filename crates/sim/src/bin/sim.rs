@@ -31,7 +31,8 @@ struct Arguments {
     #[arg(long)]
     trace: bool,
     /// Look at this more closely, whatever the seed says: anything, double-faults, slow-lines,
-    /// moves, returns, succession, forgetting, releases, losses, codes, objects, graphs, sessions or native.
+    /// moves, returns, succession, forgetting, releases, losses, codes, objects, graphs, sessions,
+    /// native, scans or conversions
     #[arg(long, value_parser = parse_focus)]
     focus: Option<Focus>,
     /// Run so many seeds at a time; as many as there are processors if not given.

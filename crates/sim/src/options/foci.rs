@@ -261,6 +261,8 @@ impl Options {
         options.number_keys = 12;
         // By verb: what done twice, or of an old copy, shows in the key.
         options.mix = [24, 3, 8, 8, 3, 12, 3, 12, 8, 16, 4, 4, 0];
+        // Both pools have room for everything: else a namespace waits for memory for ever.
+        options.memory.node_bytes = options.memory.node_bytes.max(256 << 20);
         options.convert_every_us = options.timing.node_lease_us * rng.range(1, 12) / 4;
         options.calls = options.calls.min(6_000);
         options

@@ -63,20 +63,30 @@ fn a_stand_in_begins_with_its_term_and_a_full_role_of_a_later_term_is_not_begun_
     assert_eq!(stage.primaries(), [(RoleIndex(0), Term(2))]);
 }
 
-#[test]
-fn nobody_becomes_a_primary_before_he_knows_what_has_changed_of_the_map_before() {
-    let mut stage = Stage::with(|view| {
-        view.data[0].primary = None;
-        view.data[0].status = RoleStatus::Fenced;
-    });
-    let here = |view: &mut GroupView| {
+/// The primaries of a host that is told alone that it is one, and after all that has changed of the map.
+fn primaries_of_a_lone_view(rules: Rules) -> [usize; 2] {
+    let mut stage = Stage::by(rules);
+    stage.map.groups[0].data[0].primary = None;
+    stage.map.groups[0].data[0].status = RoleStatus::Fenced;
+    stage.hear(FromCoordinator::Map(stage.map.clone().into()));
+    stage.adopt_alone(|view| {
         let status = RoleStatus::Rebuilding { start: Seq(0), wait_us: 0 };
         (view.data[0].primary, view.data[0].term, view.data[0].status) = (Some(host(0)), Term(2), status);
-    };
-    stage.adopt_alone(here);
-    assert_eq!(stage.primaries(), []);
+    });
+    let early = stage.primaries().len();
     stage.adopt(|_| {});
-    assert_eq!(stage.primaries(), [(RoleIndex(0), Term(2))]);
+    [early, stage.primaries().len()]
+}
+
+#[test]
+fn nobody_becomes_a_primary_before_he_knows_what_has_changed_of_the_map_before() {
+    assert_eq!(primaries_of_a_lone_view(Rules::all()), [0, 1]);
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn a_primary_that_does_not_know_the_map_is_found() {
+    assert_eq!(primaries_of_a_lone_view(Rules::without(crate::Bug::EarlyPrimary)), [1, 1]);
 }
 
 #[test]

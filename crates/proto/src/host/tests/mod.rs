@@ -92,6 +92,10 @@ fn get(key: &'static str) -> Request {
 impl Stage {
     /// Without a map, and linked with all others.
     fn empty() -> Self {
+        Self::by(Rules::all())
+    }
+
+    fn by(rules: Rules) -> Self {
         let timing = Timing::from_lease(1_000_000);
         let store = StoreConfig {
             cluster: ClusterId(7),
@@ -103,7 +107,7 @@ impl Stage {
             shard: 0,
             secret: crate::Secret::known_to_all(),
             timing,
-            rules: Rules::all(),
+            rules,
             limits: Limits::default(),
             graphs: crate::GraphSettings::default(),
             coder: codec::Coder::default(),
