@@ -26,7 +26,8 @@ impl Reign<'_> {
 
     /// No conversion stands still any more.
     pub(crate) fn resume_conversions(&mut self) {
-        let Some(map) = self.cluster.map() else { return };
+        // What the coordinator has decided may not be recorded yet.
+        let Some(map) = self.cluster.decided().or(self.cluster.map()) else { return };
         let paused = |known: &&Namespace| known.conversion.is_some_and(|conversion| conversion.paused);
         let names: Vec<Name> =
             map.catalog.namespaces.iter().filter(paused).map(|known| known.name.clone()).collect();
