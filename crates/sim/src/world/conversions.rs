@@ -9,6 +9,9 @@ use crate::stage::queue::Event;
 impl Reign<'_> {
     /// An operator has a namespace move to the other pool, or stand still on its way, or go on.
     pub(crate) fn convert(&mut self) {
+        if self.clients.have_stopped() {
+            return;
+        }
         let drawn = (self.stage.rng.faults.below(64) as usize, self.stage.rng.faults.below(4));
         let catalog = self.cluster.map().map(|map| &map.catalog);
         let change = change_of(&self.stage.options, catalog, drawn);
