@@ -392,16 +392,16 @@ fn of_a_lost_chunk_a_client_gets_as_many_cells_as_make_it_or_what_it_wants_made_
         (sent_to_clients(&cluster) - before.0, decoded, made)
     };
     let (count, cell) = (lost.len() as u64, 190_000 / 3);
-    // Three cells each, and what answers have beside them.
+    // Three cells each, what answers have beside them, and a cell now and then that is hedged.
     let of_star = read_all(star);
     assert_eq!((of_star.1, of_star.2), (count, 0), "{of_star:?}");
-    assert!((3 * count * cell..3 * count * (cell + 2_000)).contains(&of_star.0), "{of_star:?} of {count}");
+    assert!((3 * count * cell..4 * count * cell).contains(&of_star.0), "{of_star:?} of {count}");
     // A thousand bytes each.
-    let of_graph = eventually("all is made", || {
+    eventually("all is made", || {
         let all = read_all(graph);
-        if (all.1, all.2) == (0, count) { Ok(all) } else { Err(format!("{all:?} of {count}")) }
+        let is_short = (1_000 * count..2_500 * count).contains(&all.0);
+        if is_short && (all.1, all.2) == (0, count) { Ok(all) } else { Err(format!("{all:?} of {count}")) }
     });
-    assert!((1_000 * count..2_500 * count).contains(&of_graph.0), "{of_graph:?} of {count}");
     let made = cluster.nodes.iter().map(|node| metric(node, "gestalt_graph_reads_total")).sum::<u64>();
     assert!(made > 0, "nodes have made some by graphs");
 }
