@@ -21,11 +21,13 @@ const TTL: u32 = 3_600;
 /// Bytes of a value.
 const VALUE: usize = 1_000;
 
-/// A cluster of five nodes with a listener for `name`, and the first port of that.
+/// A cluster of five nodes with a listener for `name`, and the first port of that. Each node has two workers: what follows its key
+/// crosses between them.
 fn cluster(name: &str) -> (LocalCluster, u16) {
     let port = free_run(5).expect("free ports");
     let mut options = Options::default();
-    options.flags.extend(["--bind".to_owned(), format!("{name}={port}")]);
+    options.flags.extend(["--workers", "2", "--bind"].map(str::to_owned));
+    options.flags.push(format!("{name}={port}"));
     (LocalCluster::start(&options).expect("a cluster starts"), port)
 }
 
