@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use types::op::{
-    Arith, Bump, Commit, Condition, Delete, Expiry, Get, ItemView, ObjectOp, Op, Outcome, Store, Unpin, Want,
+    Arith, Begin, Bump, Commit, Condition, Delete, Expiry, Get, ItemView, ObjectOp, Op, Outcome, Store,
+    Unpin, Want,
 };
 use types::{Descriptor, UnixSeconds};
 
@@ -49,7 +50,8 @@ impl Ask {
             }
             Self::Begin(BeginAsk { mode, compare, .. }) => {
                 let condition = Condition { mode: *mode, compare: *compare, invalidate: false };
-                Op::Object(ObjectOp::Begin(condition))
+                // A node knows how often the namespace has moved.
+                Op::Object(ObjectOp::Begin(Begin { condition, conversions: 0 }))
             }
             Self::Commit(commit) => Op::Object(ObjectOp::Commit(Box::new(Commit {
                 descriptor: commit.written.descriptor(commit.checksum),

@@ -36,7 +36,8 @@ pub use host::inspect::{
     wrong_stripes,
 };
 pub use host::{
-    Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token, locate_scan,
+    Action, Host, HostConfig, HostMemory, HostStats, IndexMemory, Place, Read, Submitted, Token, WriteNews,
+    WriteStep, locate_chunks, locate_scan,
 };
 pub use impossible::Impossible;
 pub use latency::{ByKind, Histogram, HostLatencies};

@@ -11,6 +11,7 @@ use wire::message::{GroupBody, GroupMessage, PeerMessage, ToCoordinator};
 use crate::host::driver::{Place, Token};
 use crate::impossible::{Accusation, Impossible};
 use crate::latency::HostLatencies;
+use crate::objects::NewRewrite;
 use crate::objects::names::{Errand, StreamId};
 use crate::pace::Pace;
 use crate::primary::Pending;
@@ -61,8 +62,10 @@ pub(crate) struct Outbox {
     pub to_streams: Queue<(StreamId, Outcome)>,
     /// What owners want holders to hear.
     pub errands: Queue<Errand>,
-    /// Appends and prepends whose results lie in chunks.
-    pub extensions: Queue<Pending>,
+    /// Appends and prepends whose results lie in chunks, and the primaries that they are for.
+    pub extensions: Queue<(Pending, MemberId)>,
+    /// Values in chunks that primaries of this host give away.
+    pub rewrites: Queue<NewRewrite>,
     /// Requests whose keys have left, with their namespaces, for another pool; who says so, and what.
     pub departed: Queue<(Pending, MemberId, Departure)>,
     /// What data roles of other pools are to be asked.
@@ -88,6 +91,7 @@ impl Outbox {
             to_streams: Queue::default(),
             errands: Queue::default(),
             extensions: Queue::default(),
+            rewrites: Queue::default(),
             departed: Queue::default(),
             asks: Queue::default(),
             to_givers: Queue::default(),
@@ -119,7 +123,8 @@ impl Outbox {
     /// Whether something waits for the host itself.
     #[inline]
     pub(crate) fn concerns_host(&self) -> bool {
-        let of_chunks = self.to_streams.len() | self.errands.len() | self.extensions.len();
+        let of_chunks =
+            self.to_streams.len() | self.errands.len() | self.extensions.len() | self.rewrites.len();
         let of_conversions = self.departed.len() | self.asks.len() | self.to_givers.len();
         (of_conversions | self.accusations.len() | self.loopback.len() | self.views_wanted.len() | of_chunks)
             != 0
@@ -132,7 +137,8 @@ impl Outbox {
             + self.replies.capacity() * size_of::<(ReplyTo, Outcome)>()
             + self.to_streams.capacity() * size_of::<(StreamId, Outcome)>()
             + self.errands.capacity() * size_of::<Errand>()
-            + self.extensions.capacity() * size_of::<Pending>()
+            + self.extensions.capacity() * size_of::<(Pending, MemberId)>()
+            + self.rewrites.capacity() * size_of::<NewRewrite>()
             + self.departed.capacity() * size_of::<(Pending, MemberId, Departure)>()
             + self.asks.capacity() * size_of::<Ask>()
             + self.to_givers.capacity() * size_of::<(MemberId, u64, Outcome)>()

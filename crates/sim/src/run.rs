@@ -234,6 +234,7 @@ fn last_scrub(world: &mut World) -> bool {
         let counts = &mut world.stage.book.stats;
         counts.released_extents += stats.map_or(0, |stats| stats.released_extents);
         counts.renamed_uploads += stats.map_or(0, |stats| stats.objects.renamed_uploads);
+        counts.rewritten_values += stats.map_or(0, |stats| stats.objects.rewritten_values);
         counts.summed_chunks += stats.map_or(0, |stats| stats.objects.summed_chunks);
         counts.unsummed_chunks += stats.map_or(0, |stats| stats.objects.unsummed_chunks);
         let graphs = world.cluster.nodes.host(host).map(proto::Host::graph_stats);

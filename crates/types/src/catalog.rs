@@ -548,6 +548,21 @@ impl Catalog {
         self.pool(self.namespace(namespace)?.conversion?.to)
     }
 
+    /// How often `namespace` has begun to move to another pool when its values are written into the pool of `group`: by what is known here
+    /// of a pool that it leaves, has or comes to, and of any other one that there is a newer catalog.
+    #[must_use]
+    pub fn conversions_into(&self, namespace: NamespaceId, group: GroupId) -> u32 {
+        let Some(known) = self.namespace(namespace) else { return 0 };
+        let pool = self.pool_of_group(group).map(|pool| pool.id);
+        if pool == Some(known.pool) {
+            known.conversions.wrapping_sub(u32::from(known.conversion.is_some()))
+        } else if pool.is_some_and(|pool| known.comes_to(pool)) {
+            known.conversions
+        } else {
+            known.conversions.wrapping_add(1)
+        }
+    }
+
     /// The namespaces that are on their way to `pool`.
     pub fn namespaces_coming_to(&self, pool: PoolId) -> impl Iterator<Item = &Namespace> {
         self.namespaces.iter().filter(move |namespace| namespace.comes_to(pool))

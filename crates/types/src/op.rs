@@ -193,8 +193,8 @@ pub enum Op {
 /// What the writer and the gatherer of an object ask of the primary that owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectOp {
-    /// An id for a value that is to be stored under this condition, if it can hold.
-    Begin(Condition),
+    /// An id for a value that is to be stored.
+    Begin(Begin),
     /// Bytes of it are still coming.
     Renew(ObjectId),
     /// All of its chunks are there: a write like any other.
@@ -217,6 +217,15 @@ impl ObjectOp {
             Self::Unpin(unpin) => Some(unpin.object),
         }
     }
+}
+
+/// A value is to be stored, if it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begin {
+    /// Under which condition.
+    pub condition: Condition,
+    /// In which pool its chunks are to lie: the one that its namespace has when it has begun to move to another one so often.
+    pub conversions: u32,
 }
 
 /// Under which condition a value is stored.

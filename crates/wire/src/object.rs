@@ -150,6 +150,8 @@ pub struct Put<C = Checked> {
     pub cell: C,
     /// With the last row: the CRC32C of each of the stripe's `n` chunks.
     pub trailer: Trailer,
+    /// Whether its namespace is charged for it already: for the same value in another pool, which it leaves.
+    pub charged: bool,
 }
 
 /// See [`ObjectMessage::PutAs`]. What it names is as in [`Put`].
@@ -203,15 +205,15 @@ impl PutSum {
     /// The same with its bytes.
     #[must_use]
     pub fn with(self, cell: Checked) -> Put {
-        let Self { member, view, chunk, attempt, key_hash, geometry, row, cell: _, trailer } = self;
-        Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer }
+        let Self { member, view, chunk, attempt, key_hash, geometry, row, cell: _, trailer, charged } = self;
+        Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged }
     }
 
     /// The same without them.
     #[must_use]
     pub fn of(put: Put) -> Self {
-        let Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } = put;
-        Self { member, view, chunk, attempt, key_hash, geometry, row, cell: cell.checksum, trailer }
+        let Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged } = put;
+        Self { member, view, chunk, attempt, key_hash, geometry, row, cell: cell.checksum, trailer, charged }
     }
 }
 

@@ -51,7 +51,7 @@ impl Moving {
             if map.layout.repair.paused {
                 moving.waits_for.push("repair is paused (`gestalt repair resume`)".to_owned());
             }
-            moving.waits_for.extend(waits_of(namespace, &used, &assessment.refusing_nodes));
+            moving.waits_for.extend(waits_of(namespace, &assessment.refusing_nodes));
         }
         Some(moving)
     }
@@ -98,7 +98,7 @@ fn waits_in(map: &ClusterMap, pool: &Pool) -> Vec<String> {
 }
 
 /// What it waits for of its own: lost slots that nobody has given up, and room.
-fn waits_of(namespace: &Namespace, used: &[NamespaceStatus], refusing: &[NodeId]) -> Vec<String> {
+fn waits_of(namespace: &Namespace, refusing: &[NodeId]) -> Vec<String> {
     let name = &namespace.name;
     let mut waits = Vec::new();
     if !namespace.lost.is_empty() {
@@ -106,10 +106,6 @@ fn waits_of(namespace: &Namespace, used: &[NamespaceStatus], refusing: &[NodeId]
     }
     if !refusing.is_empty() {
         waits.push(format!("no memory at {}", words::nodes(refusing)));
-    }
-    let its = used.iter().filter(|known| known.namespace == namespace.id);
-    if its.map(|known| known.chunk_bytes).sum::<u64>() > 0 {
-        waits.push("values in chunks, until they are deleted or written anew".to_owned());
     }
     waits
 }
@@ -187,19 +183,12 @@ mod tests {
     #[test]
     fn lost_slots_and_want_of_room_are_waited_for() {
         let mut map = map();
-        let taken = |chunk_bytes| NamespaceStatus {
-            namespace: NamespaceId(1),
-            chunk_bytes,
-            ..NamespaceStatus::default()
+        let waits = |map: &ClusterMap, refusing: &[NodeId]| {
+            waits_of(map.catalog.namespace(NamespaceId(1)).unwrap(), refusing)
         };
-        let waits = |map: &ClusterMap, bytes, refusing: &[NodeId]| {
-            let namespace = map.catalog.namespace(NamespaceId(1)).unwrap();
-            waits_of(namespace, &[taken(bytes), taken(0)], refusing)
-        };
-        assert_eq!(waits(&map, 0, &[]), Vec::<String>::new());
-        assert!(waits(&map, 1, &[])[0].starts_with("values in chunks"));
-        assert_eq!(waits(&map, 0, &[NodeId(1), NodeId(4)]), ["no memory at nodes 1, 4"]);
+        assert_eq!(waits(&map, &[]), Vec::<String>::new());
+        assert_eq!(waits(&map, &[NodeId(1), NodeId(4)]), ["no memory at nodes 1, 4"]);
         map.catalog.namespaces[1].lost = vec![SlotRange { first: Slot(3), last: Slot(9) }];
-        assert!(waits(&map, 0, &[])[0].contains("`gestalt lost accept --all --namespace n`"));
+        assert!(waits(&map, &[])[0].contains("`gestalt lost accept --all --namespace n`"));
     }
 }

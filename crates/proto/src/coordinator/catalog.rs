@@ -27,7 +27,6 @@ pub(super) fn change(state: &mut ClusterState, change: &CatalogChange) -> AdminR
         }
         CatalogChange::SetPolicy { name, change } => {
             catalog.set_policy(name, *change)?;
-            check_chunks(&catalog, name)?;
             tracing::info!(%name, ?change, "policy changed");
             state.change_catalog(catalog);
         }
@@ -41,7 +40,6 @@ pub(super) fn change(state: &mut ClusterState, change: &CatalogChange) -> AdminR
         }
         CatalogChange::ConvertNamespace { name, to } => {
             catalog.convert(name, to)?;
-            check_chunks(&catalog, name)?;
             tracing::info!(%name, %to, "namespace moves to another pool");
             state.change_catalog(catalog);
         }
@@ -52,19 +50,6 @@ pub(super) fn change(state: &mut ClusterState, change: &CatalogChange) -> AdminR
         }
     }
     state.map().map(|map| AdminAnswer::Catalog(map.catalog.clone())).ok_or(AdminError::NotFormed)
-}
-
-/// Whether the values of a namespace that moves, if it does, may all do so: those in chunks stay where they are.
-fn check_chunks(catalog: &Catalog, name: &Name) -> Result<(), AdminError> {
-    let known = catalog.namespace_named(name)?;
-    if known.conversion.is_none() || known.policy.objects.striped_above.is_none() {
-        return Ok(());
-    }
-    let reason = format!(
-        "long values of namespace '{name}' lie in chunks, which cannot move to another pool: `gestalt namespace set {name} \
-         --striped-above never` first"
-    );
-    Err(AdminError::BadCatalog { reason })
 }
 
 /// A further pool in `catalog`; the views of its groups, on the nodes that are here and stay.

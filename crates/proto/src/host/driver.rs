@@ -7,6 +7,7 @@ use types::op::{Failure, Outcome, Request};
 use types::{HostId, KeyHash, MemberId, NodeId};
 use wire::message::{PeerMessage, ToCoordinator};
 
+use crate::objects::NewUpload;
 use crate::{GraphSettings, Impossible, Limits, Rules, Secret, Timing};
 
 /// The driver's name for whoever waits for an answer: it comes back with that, and means nothing to a host.
@@ -78,6 +79,16 @@ pub enum Action {
         /// What.
         request: Box<Request>,
     },
+    /// Have a worker of this node write a value for this host, as for a client of its own. What comes of each step is for
+    /// `Streams::hear_written`.
+    Write {
+        /// This host's number for it.
+        number: u64,
+        /// Which worker.
+        shard: u16,
+        /// What it is to do.
+        step: WriteStep,
+    },
     /// Answer a request that `submit` left pending, or end an upload or a read.
     Reply {
         /// As given to `submit`.
@@ -85,6 +96,26 @@ pub enum Action {
         /// The answer.
         outcome: Outcome,
     },
+}
+
+/// A step of a value that one worker writes for another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteStep {
+    /// It begins, as by `begin_upload`.
+    Begin(Place, Box<NewUpload>),
+    /// Its next bytes, no more than there was room for.
+    Feed(Bytes),
+    /// Nobody wants it any more; of this there is no news.
+    Abandon,
+}
+
+/// What comes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteNews {
+    /// So many bytes are taken in one piece.
+    Room(usize),
+    /// It is over.
+    Ended(Outcome),
 }
 
 /// What became of a request at once.

@@ -85,6 +85,15 @@ impl Home {
         }
     }
 
+    /// Where the chunks of a value go that is written now: to the pool that its namespace moves to, if it does.
+    pub(super) fn place_of_chunks(&self, hash: KeyHash) -> Place {
+        let place = self.place(hash);
+        match &self.next {
+            Some(next) => Place { member: Some(next.member_of(hash)), ..place },
+            None => place,
+        }
+    }
+
     /// Where what has this hash is.
     #[inline]
     pub(super) fn place(&self, hash: KeyHash) -> Place {

@@ -57,7 +57,7 @@ use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
-pub use driver::{Action, HostConfig, Place, Read, Submitted, Token};
+pub use driver::{Action, HostConfig, Place, Read, Submitted, Token, WriteNews, WriteStep};
 
 use dispatch::{check_term, is_of_session};
 use links::Links;
@@ -408,6 +408,7 @@ impl Host {
         let answer = poll_answer(self.around.out(), &self.links);
         let answer = answer.or_else(|| self.onward.poll());
         let news = answer.or_else(|| self.objects.transfers().poll_news().map(Action::from));
+        let news = news.or_else(|| self.objects.transfers().poll_step());
         news.or_else(|| self.to_close.pop_front().map(close))
     }
 
@@ -481,6 +482,12 @@ impl Host {
 
 /// Bounds the loop in `flush`; what is left is sent with the next batch.
 const MAX_FLUSH_ROUNDS: usize = 64;
+
+/// Where the chunks of a value go that is written under `key` now.
+#[must_use]
+pub fn locate_chunks(host: &Host, key: &[u8]) -> Place {
+    host.views.locate_chunks(key)
+}
 
 /// Where the keys are that `scan` is about.
 #[must_use]

@@ -8,7 +8,7 @@ use wire::graph::GraphMessage;
 use wire::object::{Ask, Checked, Evict, ObjectMessage, Verdict, Verdicts};
 
 use super::Host;
-use super::driver::{Action, Place, Token};
+use super::driver::{Action, Place, Token, WriteNews};
 use crate::Now;
 use crate::objects::names::{DepositId, GatherId, OwnerRequest, StreamId, Told, UploadId};
 use crate::objects::{NewDeposit, NewGather, NewUpload, Objects, Scope, Wanted, groups_for};
@@ -35,9 +35,9 @@ impl Streams<'_> {
         let mut scope = Scope { now: self.now, around: &mut self.host.around, views: &self.host.views };
         self.host.objects.heed_requests(&scope, self.host.stats.requests());
         let done = act(&mut self.host.objects, &mut scope, &mut wanted);
-        self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
+        self.host.objects.transfers().go_on(&mut scope, &mut wanted);
         while self.host.objects.go_on_reading(&mut scope, &mut wanted) {
-            self.host.objects.transfers().go_on_extending(&mut scope, &mut wanted);
+            self.host.objects.transfers().go_on(&mut scope, &mut wanted);
         }
         self.host.objects.touch();
         self.ask_owners(wanted);
@@ -140,6 +140,12 @@ impl Streams<'_> {
     /// The client reads no further.
     pub fn abandon_gather(&mut self, gather: GatherId) {
         self.with_objects(|objects, _, wanted| objects.transfers().abandon_gather(gather, wanted));
+        self.host.carry_out(self.now);
+    }
+
+    /// What has come of a step of a value that this host has written ([`Action::Write`]).
+    pub fn hear_written(&mut self, number: u64, news: WriteNews) {
+        self.with_objects(|objects, _, _| objects.transfers().hear_written(number, news));
         self.host.carry_out(self.now);
     }
 
@@ -298,9 +304,13 @@ impl Streams<'_> {
         while let Some(errand) = self.host.around.out().errands.pop_front() {
             self.with_objects(|objects, scope, _| objects.take_errand(scope, errand));
         }
-        while let Some(pending) = self.host.around.out().extensions.pop_front() {
+        while let Some((pending, owner)) = self.host.around.out().extensions.pop_front() {
             any = true;
-            self.with_objects(|objects, scope, _| objects.transfers().extend(scope, pending));
+            self.with_objects(|objects, scope, _| objects.transfers().extend(scope, pending, owner));
+        }
+        while let Some(new) = self.host.around.out().rewrites.pop_front() {
+            any = true;
+            self.with_objects(|objects, scope, _| objects.transfers().rewrite(scope, new));
         }
         for group in std::mem::take(&mut self.host.around.out().views_wanted) {
             self.host.fetch_view(self.now, group);

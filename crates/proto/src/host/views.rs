@@ -55,6 +55,13 @@ impl Views {
         Place { hash, member: None, refusal }
     }
 
+    /// Where the chunks of a value go that is written under this key now.
+    pub(crate) fn locate_chunks(&self, key: &[u8]) -> Place {
+        let hash = self.map.as_ref().map(|map| KeyHash::of(map.cluster, key));
+        let home = hash.zip(self.homes.find(split_key(key).0));
+        home.map_or_else(|| self.locate(key), |(hash, home)| home.place_of_chunks(hash))
+    }
+
     /// Where a request goes: by its key, or to all of `member` if it has none.
     pub(super) fn place_of(&self, member: Option<MemberId>, request: &Request) -> Place {
         match (&request.op, member, request.departure()) {

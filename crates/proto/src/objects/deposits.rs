@@ -161,6 +161,7 @@ impl Deposit {
         let NewDeposit { member, view, chunk, geometry, key_hash, .. } = self.new;
         let is_last = self.come + 1 == self.stripe.rows;
         let trailer = if is_last { self.new.trailer.iter().copied().collect() } else { Trailer::new() };
-        Put { member, view, chunk, attempt: id.0, key_hash, geometry, row: self.come, cell, trailer }
+        let (attempt, row, charged) = (id.0, self.come, false);
+        Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged }
     }
 }

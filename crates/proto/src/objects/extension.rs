@@ -134,13 +134,11 @@ impl Extension {
 /// For owners of this host.
 impl Transfers {
     /// A value is to be made longer, when its turn comes ([`Self::go_on_extending`]).
-    pub(crate) fn extend(&mut self, scope: &mut Scope<'_>, pending: Pending) {
-        let member = scope.views.locate(pending.request.key_bytes()).member;
-        let (is_full, owner) = (self.extensions.all.len() >= scope.limits().uploads, member);
-        let Some(owner) = owner.filter(|_| !is_full) else {
+    pub(crate) fn extend(&mut self, scope: &mut Scope<'_>, pending: Pending, owner: MemberId) {
+        if self.extensions.all.len() >= scope.limits().uploads {
             let outcome = pending.request.in_all(Outcome::Failed(Failure::Busy));
             return scope.around.out().reply(pending.reply, outcome);
-        };
+        }
         self.extensions.started += 1;
         let id = ExtensionId(self.extensions.started);
         let one = Extension {
@@ -159,7 +157,7 @@ impl Transfers {
     }
 
     /// Goes on with everything that was heard, and with those whose turn it is.
-    pub(crate) fn go_on_extending(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
+    pub(super) fn go_on_extending(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
         while let Some((id, heard)) = self.extensions.heard.pop_front() {
             if !self.extensions.all.get(&id).is_some_and(|one| one.waits_for(&heard)) {
                 continue;
@@ -194,8 +192,9 @@ impl Transfers {
         let Some(one) = self.extensions.all.get_mut(&id) else { return };
         one.asking = true;
         let get = Get { bump: Bump::Silent, ..Get::default() };
-        let request =
-            Request { key: one.pending.request.key.clone(), op: Op::Get(get), once: None, via: None };
+        let Request { key, via, .. } = &*one.pending.request;
+        // The owner may be known only to whoever was sent on to it.
+        let request = Request { key: key.clone(), op: Op::Get(get), once: None, via: via.clone() };
         let (stream, owner, hash) = (Some(StreamId::Extension(id)), one.owner, one.hash());
         wanted.requests.push(OwnerRequest { stream, owner, hash, request });
     }
@@ -247,7 +246,7 @@ impl Transfers {
         let store = Store { value: Bytes::new(), compare: Some(view.version), ..store };
         let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = scope.object_policy(key.namespace());
         let once = one.pending.request.once.as_deref().copied();
-        let new = NewUpload { key: key.clone(), store, len, chunk_len, layout, once };
+        let new = NewUpload { key: key.clone(), store, len, chunk_len, layout, once, via: None };
         let begun = match refused {
             Some(outcome) => Err(outcome),
             None => {

@@ -47,7 +47,7 @@ struct WholeChunk {
     known: ViewVersion,
     header: ChunkHeader,
     built: Chunk,
-    /// Whether it is kept here under another name, too, and so is charged to its quota already.
+    /// Whether it is kept here under another name, too, or in the pool that its namespace leaves, and so is charged to its quota already.
     is_charged: bool,
 }
 
@@ -478,8 +478,8 @@ impl WholeChunk {
         let ArrivingChunk { put, builder, known, .. } = arrived;
         let built = builder.finish().ok()?;
         let header = header_of(scope, put.key_hash, put.geometry, &put.trailer);
-        let Put { chunk, attempt, view, .. } = put;
-        Some(Self { chunk, attempt, view, known, header, built, is_charged: false })
+        let Put { chunk, attempt, view, charged: is_charged, .. } = put;
+        Some(Self { chunk, attempt, view, known, header, built, is_charged })
     }
 }
 

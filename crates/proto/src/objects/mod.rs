@@ -15,11 +15,12 @@
 //! | `pressure` | where room is short: which chunks owners are asked to evict |
 //! | `scrub` | which chunks were compared with their checksums, and with the others of their stripe |
 //! | `courier` | what owners want holders to hear |
-//! | `transfers` | values that clients and owners of this host write and read, by the next four |
+//! | `transfers` | values that clients and owners of this host write and read, by the next five |
 //! | `deposits` | chunks that clients put themselves |
 //! | `upload` | a value that is written: rows are coded, cells are put |
 //! | `gather` | a value that is read: cells are fetched, rows decoded |
 //! | `extension` | append and prepend to a value in chunks: it is read, and written anew |
+//! | `rewrite` | values that move to another pool: each is read, and written anew there |
 
 mod arriving;
 mod courier;
@@ -37,6 +38,7 @@ pub(crate) mod names;
 mod order;
 mod pressure;
 mod probe;
+mod rewrite;
 mod scope;
 mod scrub;
 mod shares;
@@ -75,6 +77,7 @@ use order::{Made, Purpose, Whose};
 use pressure::Pressure;
 use probe::{LinkProbe, is_of_probe};
 pub use probe::{ProbeReport, Probed};
+pub(crate) use rewrite::NewRewrite;
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
 pub use scrub::WrongStripe;

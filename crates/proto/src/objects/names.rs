@@ -23,6 +23,10 @@ pub struct DepositId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ExtensionId(pub u64);
 
+/// A value that one host's primary gives to another pool; also the driver's number for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RewriteId(pub u64);
+
 /// Somebody of one host who writes or reads chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StreamId {
@@ -39,6 +43,7 @@ pub(crate) enum Client {
     /// Somebody outside.
     Driver(Token),
     Extension(ExtensionId),
+    Rewrite(RewriteId),
 }
 
 /// What whoever writes or reads a value hears of it.
@@ -146,6 +151,8 @@ pub struct ObjectStats {
     pub sum_bytes: u64,
     /// Sums of products that were not what their writers had named, and were not kept: counted.
     pub wrong_sums: u64,
+    /// Values that this host's primaries have given to another pool, and that were written there: counted.
+    pub rewritten_values: u64,
     /// Times that such a value got another id, for its owner was another one or had closed the one before: counted.
     pub renamed_uploads: u64,
 }

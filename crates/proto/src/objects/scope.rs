@@ -142,6 +142,11 @@ impl Scope<'_> {
         known.map(|known| known.policy.objects).unwrap_or_default()
     }
 
+    /// See [`types::op::Begin`]: of values of `namespace` whose owner is in `group`.
+    pub(super) fn conversions_of(&self, namespace: NamespaceId, group: GroupId) -> u32 {
+        self.views.map().map_or(0, |map| map.catalog.conversions_into(namespace, group))
+    }
+
     /// Something for the coordinator to know.
     pub(super) fn report(&mut self, report: wire::object::ChunkReport) {
         self.around.out().coordinator.push_back(wire::message::ToCoordinator::Chunks(report));

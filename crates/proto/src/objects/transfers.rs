@@ -1,6 +1,6 @@
 //! Values that are written and read here: by clients of this host, and by what makes values longer.
 //!
-//! Who writes or reads hears of it in one place, whoever it is: the driver, or an extension.
+//! Who writes or reads hears of it in one place, whoever it is: the driver, an extension, or a value that is written anew.
 
 use bytes::Bytes;
 use types::op::{Failure, Outcome};
@@ -13,10 +13,11 @@ use super::extension::{Extensions, Heard};
 use super::gather::{Gathers, NewGather, Progress};
 use super::names::{Client, DepositId, GatherId, ObjectStats, StreamId, Told, UploadId};
 use super::order::Order;
+use super::rewrite::Rewrites;
 use super::scope::Scope;
 use super::upload::{NewUpload, Step, Uploads};
 use crate::Timing;
-use crate::host::driver::Token;
+use crate::host::driver::{Action, Token};
 use crate::queue::Queue;
 
 /// See the module.
@@ -25,6 +26,7 @@ pub(crate) struct Transfers {
     pub(super) uploads: Uploads,
     pub(super) gathers: Gathers,
     pub(super) extensions: Extensions,
+    pub(super) rewrites: Rewrites,
     deposits: Deposits,
     news: Queue<(Token, Told)>,
 }
@@ -32,12 +34,26 @@ pub(crate) struct Transfers {
 impl Transfers {
     /// Whether nothing is written or read.
     pub(super) fn is_idle(&self) -> bool {
-        self.uploads.len() == 0 && self.gathers.len() == 0 && self.deposits.len() == 0
+        let values = self.uploads.len() + self.gathers.len() + self.deposits.len();
+        values == 0 && self.rewrites.is_empty()
     }
 
     /// What the driver is to hear next.
     pub(crate) fn poll_news(&mut self) -> Option<(Token, Told)> {
         self.news.pop_front()
+    }
+
+    /// What the driver is to do next for a value that is written anew.
+    pub(crate) fn poll_step(&mut self) -> Option<Action> {
+        self.rewrites.poll()
+    }
+
+    /// Goes on with what this host reads and writes of itself.
+    pub(crate) fn go_on(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
+        self.go_on_extending(scope, wanted);
+        while self.go_on_rewriting(scope, wanted) {
+            self.go_on_extending(scope, wanted);
+        }
     }
 
     /// A group has another view.
@@ -147,12 +163,15 @@ impl Transfers {
         if self.extensions.due(&timing) <= now {
             self.tick_extensions(scope, wanted);
         }
+        if self.rewrites.due(&timing) <= now {
+            self.tick_rewrites(scope, wanted);
+        }
     }
 
     /// When [`Self::tick`] has something to do.
     pub(super) fn due(&self, timing: &Timing) -> Time {
         let values = self.uploads.due(timing).min(self.gathers.due(timing));
-        values.min(self.extensions.due(timing)).min(self.deposits.due(timing))
+        values.min(self.extensions.due(timing)).min(self.deposits.due(timing)).min(self.rewrites.due(timing))
     }
 
     /// The next part of a lost chunk that a graph may make for a reader here.
@@ -202,6 +221,7 @@ impl Transfers {
         match client {
             Client::Driver(token) => self.news.push_back((token, told)),
             Client::Extension(id) => self.extensions.hear(id, of(told)),
+            Client::Rewrite(id) => self.rewrites.hear_read(id, told),
         }
     }
 
@@ -213,7 +233,8 @@ impl Transfers {
     /// Bytes that are held for values on their way.
     pub(super) fn memory_bytes(&self) -> usize {
         let values = self.uploads.memory_bytes() + self.gathers.memory_bytes();
-        values + self.extensions.memory_bytes() + self.deposits.memory_bytes()
+        let inside = self.extensions.memory_bytes() + self.rewrites.memory_bytes();
+        values + inside + self.deposits.memory_bytes()
     }
 
     /// How many values are written and read.
@@ -221,6 +242,7 @@ impl Transfers {
         (stats.uploads, stats.gathers) = (self.uploads.len() as u64, self.gathers.len() as u64);
         stats.deposits = self.deposits.len() as u64;
         self.uploads.count(stats);
+        stats.rewritten_values = self.rewrites.written();
         stats.hedged_cells = self.gathers.hedged_cells();
     }
 }

@@ -46,18 +46,19 @@ impl Primary {
         if self.departures.is_empty() || !self.may_serve(context.now.time, context.timing) {
             return;
         }
-        let Self { core, phase, stream, departures, wall, .. } = self;
-        departures.go_on(context, &mut Site { core, stream, store: phase.serving_mut(), told: wall.told() });
+        let Self { core, phase, stream, departures, objects, wall, .. } = self;
+        let (store, told) = (phase.serving_mut(), wall.told());
+        departures.go_on(context, &mut Site { core, stream, store, objects, told });
     }
 
     /// A data role of another pool has answered.
     pub(crate) fn hear_receiver(&mut self, context: &mut Context<'_>, number: u64, outcome: &Outcome) {
         self.touch(Touched::ByEvents);
         let may_serve = self.may_serve(context.now.time, context.timing);
-        let Self { core, phase, stream, departures, wall, .. } = self;
+        let Self { core, phase, stream, departures, objects, wall, .. } = self;
         match phase.store_mut().filter(|_| may_serve) {
             Some(store) => {
-                let mut site = Site { core, stream, store, told: wall.told() };
+                let mut site = Site { core, stream, store, objects, told: wall.told() };
                 departures.hear(context, &mut site, number, outcome);
             }
             None => departures.hear_too_late(number),

@@ -9,26 +9,34 @@
 //! so each try has a number, which the receiver is told first (`Expect`), and from then on takes items of this role under no other one. A
 //! try ends when anything that was sent under its number is left without an answer.
 //!
+//! A value in chunks is written anew into the other pool before (`objects/rewrite.rs`), and what is sent is the commit of that. Who writes
+//! such a value names a primary with its id before the bytes come, and with a conversion that is another one. So nothing leaves for as long
+//! as some may not have heard of the conversion, and no key for as long as a value of it is written that began before.
+//!
 //! | what is asked of a receiver | when |
 //! | --- | --- |
 //! | `Expect` | before the first item, and after each one of which nobody knows whether it has arrived |
-//! | a `Store` by way of `Transfer` | for each item: the ones that somebody wants to write first, the others in the order of their hashes |
+//! | a `Store` by way of `Transfer`, or a `Commit` | for each item: the ones that somebody wants to write first, the others in the order of their hashes |
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 use store::{DataStore, Found, Item, Step};
-use types::op::{Departure, Expect, Expiry, Failure, Op, Outcome, Request, Store, StoreMode, Transfer, Via};
+use types::op::{
+    Departure, Expect, Expiry, Failure, Key, Op, Outcome, Request, Store, StoreMode, Transfer, Via,
+};
 use types::{
     Catalog, Deal, KeyHash, MemberId, Namespace, NamespaceId, ScanBound, Seq, Time, UnixSeconds, split_key,
 };
 use wire::message::ToCoordinator;
 
 use super::core::Core;
+use super::objects::{ObjectEffects, OwnedObjects, descriptor_in};
 use super::stream::{Draft, Purpose, SendStream};
 use crate::Timing;
 use crate::host::driver::Place;
+use crate::objects::NewRewrite;
 use crate::outbox::{Ask, Context, ReplyTo};
 
 /// Items on their way at once.
@@ -37,6 +45,8 @@ const GIVEN_AT_ONCE: usize = 64;
 const GIVEN_BYTES: usize = 1 << 20;
 /// Keys that somebody waits to write, and that have not been sent yet.
 const WANTED: usize = 1024;
+/// Values in chunks that could not be written anew, and are not tried again yet.
+const PUT_OFF: usize = 1024;
 /// Hashes of the index that are looked at in one go.
 const LOOKS: usize = 256;
 /// Numbers of questions have the term above the count.
@@ -62,6 +72,8 @@ pub(super) struct Departures {
     wanted: VecDeque<Bytes>,
     /// The same, to look them up.
     wanted_keys: BTreeSet<Bytes>,
+    /// Values in chunks that could not be written anew, until when.
+    put_off: BTreeMap<Bytes, Time>,
     numbers: u64,
     /// Nothing is sent before.
     rests_until: Time,
@@ -77,6 +89,9 @@ struct Leaving {
     deal: Deal,
     /// Nothing goes but what is waited for.
     paused: bool,
+    /// Whether it is under way. Before, all is as if it did not leave: whoever writes values in chunks is to hear of the conversion first.
+    is_under_way: bool,
+    begins: Time,
     /// Where to look for the next item; none: from the beginning.
     next: Option<ScanBound>,
     /// Whether any was found since the beginning.
@@ -111,6 +126,8 @@ struct Given {
     /// By this second something may have been said to have expired when it was sent.
     told: UnixSeconds,
     bytes: usize,
+    /// Whether it is a value in chunks.
+    is_object: bool,
     /// The record that removes it here.
     removal: Option<Seq>,
 }
@@ -120,6 +137,7 @@ pub(super) struct Site<'a> {
     pub core: &'a Core,
     pub stream: &'a mut SendStream,
     pub store: &'a mut DataStore,
+    pub objects: &'a OwnedObjects,
     /// By this second it may have been said that something has expired.
     pub told: UnixSeconds,
 }
@@ -128,18 +146,19 @@ impl Departures {
     /// Other namespaces may leave by now; whether that was looked at.
     #[inline]
     pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) -> bool {
-        let is_new = self.edition != context.edition;
+        let (is_new, is_first) = (self.edition != context.edition, self.edition == 0);
         if is_new {
             self.edition = context.edition;
             // An answer to an earlier primary of this host must not be taken for one to this.
             self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
-            self.leave(context.catalog, core, last);
+            self.leave(context, core, last, is_first);
         }
         is_new
     }
 
     #[cold]
-    fn leave(&mut self, catalog: &Catalog, core: &Core, last: Seq) {
+    fn leave(&mut self, context: &Context<'_>, core: &Core, last: Seq, is_first: bool) {
+        let catalog: &Catalog = context.catalog;
         let pool = catalog.pool_of_group(core.member().group).map(|pool| pool.id);
         let before = std::mem::take(&mut self.leaving);
         for known in catalog.namespaces.iter().filter(|known| Some(known.pool) == pool) {
@@ -151,6 +170,10 @@ impl Departures {
                 number: known.conversions,
                 deal: to.deal(),
                 paused: conversion.paused,
+                // A primary that finds it under way cannot know what has left.
+                is_under_way: before.map_or(is_first, |before| before.is_under_way),
+                begins: before
+                    .map_or(context.now.time + context.timing.node_lease_us, |before| before.begins),
                 next: before.and_then(|before| before.next),
                 found: false,
                 idle_until: Time(0),
@@ -175,6 +198,7 @@ impl Departures {
             self.receivers.clear();
             self.wanted.clear();
             self.wanted_keys.clear();
+            self.put_off.clear();
         }
     }
 
@@ -243,11 +267,28 @@ impl Departures {
     }
 
     fn number_in(&self, namespace: NamespaceId) -> Option<u32> {
+        let leaving = self.find(namespace);
+        match leaving {
+            Some(one) => one.is_under_way.then_some(one.number),
+            None => self.number_of_last(namespace),
+        }
+    }
+
+    /// By which conversion keys of `namespace` leave, or will very soon, or have left; none if they do not.
+    pub(super) fn number_to_be(&self, namespace: NamespaceId) -> Option<u32> {
         let leaving = self.find(namespace).map(|one| one.number);
-        leaving.or_else(|| {
-            let at = self.away.binary_search_by_key(&namespace, |(known, _)| *known).ok()?;
-            Some(self.away[at].1)
-        })
+        leaving.or_else(|| self.number_of_last(namespace))
+    }
+
+    /// By which one they have left.
+    fn number_of_last(&self, namespace: NamespaceId) -> Option<u32> {
+        let at = self.away.binary_search_by_key(&namespace, |(known, _)| *known).ok()?;
+        Some(self.away[at].1)
+    }
+
+    /// Whether this key is on its way.
+    pub(super) fn gives(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
     }
 
     fn find(&self, namespace: NamespaceId) -> Option<&Leaving> {
@@ -297,7 +338,12 @@ impl Departures {
         if self.leaving.is_empty() {
             return;
         }
-        let committed = site.stream.committed();
+        let (now, committed) = (context.now.time, site.stream.committed());
+        for one in self.leaving.iter_mut().filter(|one| !one.is_under_way && one.begins <= now) {
+            // What was decided before is to be seen before it is said that nothing is left.
+            (one.is_under_way, one.known_at) = (true, site.stream.last());
+        }
+        self.put_off.retain(|_, until| *until > now);
         self.drop_given(|given| given.removal.is_some_and(|seq| seq <= committed));
         if context.now.time >= self.rests_until {
             self.give_wanted(context, site);
@@ -340,9 +386,13 @@ impl Departures {
 
     /// Sends some of what is found next.
     fn give_next(&mut self, context: &mut Context<'_>, site: &mut Site<'_>, at: usize) {
-        let Leaving { namespace, paused, mut next, mut found, idle_until, .. } = self.leaving[at];
+        let Leaving { namespace, paused, is_under_way, mut next, mut found, idle_until, .. } =
+            self.leaving[at];
         let is_empty = site.store.replica().cohorts().use_of(namespace).items == 0;
-        let rests = paused || context.now.time < idle_until || is_about_to_be_flushed(site, namespace);
+        let rests = paused
+            || !is_under_way
+            || context.now.time < idle_until
+            || is_about_to_be_flushed(site, namespace);
         let nobody_expects = self.receivers.values().any(|known| known.asked.is_some())
             && self.receivers.values().all(|known| !known.expects);
         if is_empty || rests || nobody_expects {
@@ -359,7 +409,7 @@ impl Departures {
                     for item in items.iter().filter(|item| split_key(item.key).0 == namespace) {
                         if self.give(context, site, *item) {
                             found = true;
-                            context.pace.spend(item.len_bytes());
+                            context.pace.spend(bytes_of(*item));
                         }
                     }
                     hash
@@ -386,20 +436,21 @@ impl Departures {
 
     /// Sends an item that is committed; whether it has gone, or is on its way.
     fn give(&mut self, context: &mut Context<'_>, site: &Site<'_>, item: Item<'_>) -> bool {
-        let Site { core, stream, store, .. } = site;
+        let Site { core, stream, store, objects, .. } = site;
         let (namespace, key) = (split_key(item.key).0, Bytes::copy_from_slice(item.key));
         if self.keys.contains(&key) {
             return true;
         }
+        let hash = store.hash_of(&key);
         // What is on its way decides what the item will be.
-        let leaving = self.find(namespace).filter(|_| !stream.is_about(&key));
+        let may = |one: &&Leaving| one.is_under_way && !stream.is_about(&key);
+        let leaving = self.find(namespace).filter(may).filter(|_| !objects.is_open_for(hash));
         let Some(&Leaving { deal, number, .. }) = leaving else { return false };
         let flush = store.replica().cohorts().scheduled(namespace);
         let is_near = flush.is_some_and(|at| at.0 <= context.now.unix.0.saturating_add(1));
-        if is_near || item.object || (core.is_rebuilding() && !item.verify()) {
+        if is_near || self.put_off.contains_key(&key) || (core.is_rebuilding() && !item.verify()) {
             return false;
         }
-        let hash = store.hash_of(&key);
         let receiver = deal.member_of(hash);
         if !self.expect(context, core, receiver) {
             return false;
@@ -417,14 +468,13 @@ impl Departures {
             expiry: item.expiry,
             told: site.told,
             bytes: item.len_bytes(),
+            is_object: item.object,
             removal: None,
         };
-        let Ok(key) = types::op::Key::received(key) else { return false };
-        let request =
-            Request { via: Some(Box::new(Via::Transfer(transfer))), ..Request::on(key, store_of(item)) };
-        let reply = ReplyTo::Giver(core.member(), self.numbers);
-        let place = Place { hash, member: Some(receiver), refusal: None };
-        context.out.asks.push_back(Ask { reply, place, request: Box::new(request) });
+        let Ok(key) = Key::received(key) else { return false };
+        if !send(context, core.member(), self.numbers, (key, given.place()), item, transfer) {
+            return false;
+        }
         self.keys.insert(given.key.clone());
         self.given_bytes += given.bytes;
         self.given.insert(self.numbers, given);
@@ -454,21 +504,36 @@ impl Departures {
         if has_arrived && !is_told {
             given.removal = remove(context, site, given);
         } else if !has_arrived {
-            let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
-            // Nobody was sent it, or nobody knows: what is sent from now on has another number.
-            if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_full) {
-                known.expects = false;
-            }
-            if is_full && context.now.time >= self.rests_until {
-                let (from, to) = (site.core.member(), given.receiver);
-                tracing::warn!(%from, %to, "no room for an item of a namespace that moves to another pool");
-            }
-            let pause = if is_full { context.timing.heartbeat_us } else { context.timing.retry_us };
-            self.rests_until = self.rests_until.max(context.now.time + pause);
+            self.note_failure(context, site, number, outcome);
         }
         if self.given.get(&number).is_some_and(|given| given.removal.is_none()) {
             self.forget(number);
         }
+    }
+
+    /// What was sent has not arrived.
+    fn note_failure(&mut self, context: &Context<'_>, site: &Site<'_>, number: u64, outcome: &Outcome) {
+        let Some(given) = self.given.get(&number) else { return };
+        let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
+        // Nobody was sent it, or nobody knows: what is sent from now on has another number.
+        let is_open = !is_full && !(given.is_object && is_surely_undone(outcome));
+        if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| is_open) {
+            known.expects = false;
+        }
+        let (now, timing) = (context.now.time, context.timing);
+        let (from, to) = (site.core.member(), given.receiver);
+        if given.is_object {
+            // It may take long to be tried again, and others need not wait for it.
+            if self.put_off.len() < PUT_OFF {
+                self.put_off.insert(given.key.clone(), now + timing.heartbeat_us);
+            }
+            return tracing::debug!(%from, %to, ?outcome, "a value in chunks was not written anew");
+        }
+        if is_full && now >= self.rests_until {
+            tracing::warn!(%from, %to, "no room for an item of a namespace that moves to another pool");
+        }
+        let pause = if is_full { timing.heartbeat_us } else { timing.retry_us };
+        self.rests_until = self.rests_until.max(now + pause);
     }
 
     /// This primary has no lease: whether it may remove what has arrived it cannot know.
@@ -494,7 +559,9 @@ impl Departures {
     fn report(&mut self, context: &mut Context<'_>, site: &Site<'_>) {
         let (now, member) = (context.now.time, site.core.member());
         for one in &mut self.leaving {
-            let is_over = site.store.replica().cohorts().use_of(one.namespace).items == 0
+            let is_written = one.is_under_way && !site.objects.has_open_in(one.namespace);
+            let is_over = is_written
+                && site.store.replica().cohorts().use_of(one.namespace).items == 0
                 && site.stream.committed() >= one.known_at;
             let is_due = one.reported.is_none_or(|at| now.since(at) >= context.timing.heartbeat_us);
             if is_over && is_due {
@@ -522,10 +589,50 @@ impl Departures {
     }
 }
 
+impl Given {
+    fn place(&self) -> Place {
+        Place { hash: self.hash, member: Some(self.receiver), refusal: None }
+    }
+}
+
+/// Sends an item to where it goes, under this number; false if that cannot be.
+fn send(
+    context: &mut Context<'_>,
+    giver: MemberId,
+    number: u64,
+    (key, place): (Key, Place),
+    item: Item<'_>,
+    transfer: Transfer,
+) -> bool {
+    let via = Box::new(Via::Transfer(transfer));
+    if item.object {
+        let Some(descriptor) = descriptor_in(item) else { return false };
+        let store = Store { value: Bytes::new(), ..store_of(item) };
+        let rewrite = NewRewrite { giver, number, key, place, descriptor, store, via };
+        context.out.rewrites.push_back(rewrite);
+    } else {
+        let request = Box::new(Request { via: Some(via), ..Request::on(key, Op::Store(store_of(item))) });
+        context.out.asks.push_back(Ask { reply: ReplyTo::Giver(giver, number), place, request });
+    }
+    true
+}
+
+/// Whether nothing of a value in chunks that was not written anew can still arrive.
+fn is_surely_undone(outcome: &Outcome) -> bool {
+    let may_be_done = [Failure::Unknown, Failure::WrongPrimary, Failure::NotOpen];
+    matches!(outcome, Outcome::Failed(failure) if !may_be_done.contains(failure))
+}
+
+/// Bytes that are sent for it.
+fn bytes_of(item: Item<'_>) -> usize {
+    let len = descriptor_in(item).map(|descriptor| descriptor.geometry.len);
+    len.map_or(item.len_bytes(), |len| usize::try_from(len).unwrap_or(usize::MAX))
+}
+
 /// What writes `item` as it is.
-fn store_of(item: Item<'_>) -> Op {
+fn store_of(item: Item<'_>) -> Store {
     let expiry = if item.expiry == 0 { Expiry::Never } else { Expiry::At(UnixSeconds(item.expiry)) };
-    Op::Store(Store {
+    Store {
         mode: StoreMode::Set,
         value: Bytes::copy_from_slice(item.value),
         flags: item.client_flags,
@@ -534,7 +641,7 @@ fn store_of(item: Item<'_>) -> Op {
         version: Some(item.version),
         invalidate: false,
         vivify: None,
-    })
+    }
 }
 
 /// The record that removes what has arrived elsewhere; none if it is not here any more.
@@ -543,8 +650,8 @@ fn remove(context: &mut Context<'_>, site: &mut Site<'_>, given: &Given) -> Opti
     if item.version != given.version || site.stream.is_about(&given.key) {
         return None;
     }
-    let cohort = item.cohort();
-    let mut draft = Draft::of(Purpose::Schedule);
+    let (cohort, effects) = (item.cohort(), ObjectEffects::of(None, descriptor_in(item)));
+    let mut draft = Draft::of(Purpose::Schedule).with_objects(effects);
     draft.remove(given.key.clone(), given.hash.into(), addr, cohort);
     Some(site.stream.append(context, site.store, draft))
 }

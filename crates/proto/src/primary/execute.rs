@@ -86,7 +86,7 @@ pub(super) fn decide(request: &Request, current: Option<Current<'_>>, context: C
         Op::Debug => Decision::Answer(
             current.map_or(Outcome::Miss, |c| Outcome::Hit(c.view(context.now, Want::NoValue))),
         ),
-        Op::Object(ObjectOp::Begin(condition)) => decide_begin(key, *condition, current, context),
+        Op::Object(ObjectOp::Begin(begin)) => decide_begin(key, begin.condition, current, context),
         Op::Object(ObjectOp::Commit(commit)) => decide_commit(key, commit, current, context),
         Op::Object(ObjectOp::Renew(_) | ObjectOp::Abandon(_) | ObjectOp::Unpin(_)) => {
             unreachable!("these are about no item and are taken before")
@@ -145,13 +145,13 @@ fn decide_commit(key: &[u8], commit: &Commit, current: Option<Current<'_>>, cont
 /// Whether a refusal is the last word: whoever makes a value longer that lies in chunks tries again.
 pub(super) fn is_final(op: &Op) -> bool {
     match op {
-        Op::Object(ObjectOp::Begin(condition)) => !is_extension(condition.mode),
+        Op::Object(ObjectOp::Begin(begin)) => !is_extension(begin.condition.mode),
         Op::Object(ObjectOp::Commit(commit)) => !is_extension(commit.store.mode),
         _ => true,
     }
 }
 
-fn is_extension(mode: StoreMode) -> bool {
+pub(super) fn is_extension(mode: StoreMode) -> bool {
     matches!(mode, StoreMode::Append | StoreMode::Prepend)
 }
 

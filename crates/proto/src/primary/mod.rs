@@ -22,7 +22,7 @@
 //! | `objects` | ids of objects that may be committed, and who reads them |
 //! | `sessions` | writes that are done once |
 //! | `charges` | what namespaces with a quota take of the node's shares |
-//! | `departures`, `arrivals` | items that are given to another pool, and those that come of one |
+//! | `departures`, `arrivals` | items that are given to another pool, and those that come of one; `moving` is about requests of such keys |
 //!
 //! `timers` says what is done when time has passed, `request` is what becomes of a client's request, `execute` what it means, `commit` when it is acknowledged.
 
@@ -37,6 +37,7 @@ mod execute;
 mod hand_over;
 mod info;
 mod lessons;
+mod moving;
 mod objects;
 mod parities;
 mod phase;

@@ -1,11 +1,12 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
-use store::{Allocation, DataStore, Found, Item, ItemSpec, ItemState, QuotaShortage, Shortage, encoded_len};
-use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Transfer, Via};
+use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
+use types::op::{Departure, Failure, ObjectOp, Op, Outcome, Via};
 use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
+use super::moving;
 use super::objects::{Kept, ObjectEffects};
 use super::scan::{Look, Paged};
 use super::sessions::{Followed, Known};
@@ -39,7 +40,11 @@ fn version_in(rules: Rules, next: u64, conversions: u32) -> u64 {
 
 /// What a request does to objects that stores an item in the place of what is there now.
 #[inline]
-fn effects_of(pending: &Pending, newest: &Newest, store: &DataStore) -> Option<Box<ObjectEffects>> {
+pub(super) fn effects_of(
+    pending: &Pending,
+    newest: &Newest,
+    store: &DataStore,
+) -> Option<Box<ObjectEffects>> {
     let kept = match &pending.request.op {
         Op::Object(ObjectOp::Commit(commit)) => {
             Some(Kept { descriptor: commit.descriptor.clone(), key_hash: pending.hash })
@@ -51,7 +56,7 @@ fn effects_of(pending: &Pending, newest: &Newest, store: &DataStore) -> Option<B
 }
 
 /// What became of an attempt.
-enum Attempt {
+pub(super) enum Attempt {
     /// The answer is known and final.
     Answer(Outcome),
     /// The answer follows: with the commit of a record, or from whoever has taken the request.
@@ -61,7 +66,7 @@ enum Attempt {
 }
 
 impl Attempt {
-    fn failed(failure: Failure) -> Self {
+    pub(super) fn failed(failure: Failure) -> Self {
         Self::Answer(Outcome::Failed(failure))
     }
 }
@@ -237,8 +242,9 @@ impl Primary {
             Found::Absent(pages) => return Attempt::Wait(Wait::Pages(pages)),
             Found::Miss => {
                 let wall = self.wall.told();
-                return match self.departures.number_of(|| pending.request.namespace()) {
-                    Some(number) => departed(self, context, pending, Departure { number, wall }),
+                let number = self.departures.number_of(|| pending.request.namespace());
+                return match number.filter(|_| !moving::stays(self, pending)) {
+                    Some(number) => moving::departed(self, context, pending, Departure { number, wall }),
                     None => Attempt::Answer(Outcome::Miss),
                 };
             }
@@ -322,11 +328,14 @@ impl Primary {
             Decision::Session => return begin_session(self, context, pending),
             Decision::Begin => {
                 let namespace = pending.request.namespace();
-                return Attempt::Answer(self.objects.begin(context, &self.core, namespace));
+                let whose = (pending.hash, namespace);
+                return Attempt::Answer(self.objects.begin(context, &self.core, whose));
             }
             // What is read then is what is committed.
             Decision::Extend if newest.rests_on.is_some() => return Attempt::Wait(Wait::Commit),
-            Decision::Extend => context.out.extensions.push_back(pending.clone()),
+            Decision::Extend => {
+                context.out.extensions.push_back((pending.clone(), self.core.member()));
+            }
             Decision::Put { image, outcome } => return self.put(context, pending, newest, image, outcome),
             Decision::Header { version, expiry, state, outcome } => {
                 let header = Header { version, expiry, state };
@@ -442,7 +451,11 @@ impl Primary {
     }
 
     /// A slot for `len_bytes`, or what becomes of the request without one.
-    fn allocate(&mut self, context: &mut Context<'_>, len_bytes: usize) -> Result<Allocation, Attempt> {
+    pub(super) fn allocate(
+        &mut self,
+        context: &mut Context<'_>,
+        len_bytes: usize,
+    ) -> Result<Allocation, Attempt> {
         let store = self.phase.serving_mut();
         match store.allocate(len_bytes) {
             Ok(allocation) => Ok(allocation),
@@ -645,16 +658,9 @@ fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pen
 /// What is to be done now, if nothing of it was.
 fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
     if let Op::Object(op) = &pending.request.op
-        && op.object().is_some_and(|object| object.owner != primary.core.member())
-        && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
+        && let Some(attempt) = moving::attend(primary, context, pending, op)
     {
-        let departure = Departure { number, wall: primary.wall.told() };
-        return departed(primary, context, pending, departure);
-    }
-    if let Op::Object(op) = &pending.request.op
-        && let Some(outcome) = primary.objects.attend(context, &primary.core, op)
-    {
-        return Attempt::Answer(outcome);
+        return attempt;
     }
     let key = pending.request.key_bytes();
     let newest = match primary.stream.newest(primary.phase.serving(), pending.hash, key) {
@@ -662,97 +668,16 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         Err(unknown) => return unknown.into(),
     };
     if let Some(Via::Transfer(transfer)) = pending.request.via.as_deref() {
-        return attempt_arrival(primary, context, pending, &newest, transfer);
+        return moving::attempt_arrival(primary, context, pending, &newest, transfer);
     }
     let is_session = matches!(pending.request.op, Op::Session);
-    if !is_session && let Some(number) = primary.departures.number_of(|| pending.request.namespace()) {
-        if newest.occupied.is_none() {
-            let departure = Departure { number, wall: primary.wall.told() };
-            return departed(primary, context, pending, departure);
-        }
-        // A value in chunks stays, and no copy of it is anywhere else: what comes in its place may be written here.
-        let is_object = newest.descriptor(primary.phase.serving()).is_some();
-        if context.rules.conversions().leaving_keys_stay(!is_object) {
-            if primary.departures.want(pending.key()) {
-                primary.give_away(context);
-            }
-            return Attempt::Wait(Wait::Commit);
-        }
+    if !is_session
+        && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
+        && let Some(attempt) = moving::follow_key(primary, context, pending, &newest, number)
+    {
+        return attempt;
     }
     primary.attempt_change(context, pending, &newest)
-}
-
-/// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
-fn departed(
-    primary: &mut Primary,
-    context: &mut Context<'_>,
-    pending: &Pending,
-    departure: Departure,
-) -> Attempt {
-    let Primary { core, stream, departures, .. } = primary;
-    let key = pending.request.key_bytes();
-    // Of a key whose end is not committed nobody else knows yet.
-    if stream.is_about(key) {
-        return Attempt::Wait(Wait::Commit);
-    }
-    if !context.rules.conversions().departed_are_asked_for(true) {
-        return Attempt::Answer(Outcome::Miss);
-    }
-    if !departures.may_send_on(context, core, (key, pending.hash)) {
-        return Attempt::Wait(Wait::Commit);
-    }
-    context.out.departed.push_back((pending.clone(), core.member(), departure));
-    Attempt::Logged
-}
-
-/// An item comes from a data role of another pool: as it is, in the place of a copy of it that came before.
-fn attempt_arrival(
-    primary: &mut Primary,
-    context: &mut Context<'_>,
-    pending: &Pending,
-    newest: &Newest,
-    transfer: &Transfer,
-) -> Attempt {
-    let pool = context.catalog.pool_of_group(primary.core.member().group).map(|pool| pool.id);
-    let namespace = pending.request.namespace();
-    let known =
-        context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.departure.number);
-    if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
-        return Attempt::failed(Failure::WrongPrimary);
-    }
-    if !primary.arrivals.are_expected(context.rules, transfer) {
-        return Attempt::failed(Failure::NotOpen);
-    }
-    let Op::Store(store) = &pending.request.op else { return Attempt::failed(Failure::NotOpen) };
-    let next_version = primary.stream.next_version(&primary.core);
-    let version =
-        store.version.filter(|_| context.rules.conversions().items_keep_versions()).unwrap_or(next_version);
-    let generation = primary.phase.serving().present_cohort(namespace).generation();
-    let state = ItemState { stale: transfer.stale, win_sent: transfer.win_sent, generation, object: false };
-    let key = pending.request.key_bytes();
-    let mut image = Vec::with_capacity(encoded_len(key.len(), store.value.len()));
-    ItemSpec {
-        key,
-        value: [&store.value, b""],
-        client_flags: store.flags,
-        expiry: store.expiry.to_stored(),
-        version,
-        state,
-    }
-    .encode(&mut image);
-    let allocation = match primary.allocate(context, image.len()) {
-        Ok(allocation) => allocation,
-        Err(attempt) => return attempt,
-    };
-    // What is stored is charged already, where it comes from: it is kept whatever the quota is.
-    let (hash, occupied) = (pending.hash.into(), newest.occupied);
-    let store = primary.phase.serving_mut();
-    let cohort = store.present_cohort(namespace);
-    let placed = PlacedItem { key: pending.key(), hash, occupied, cohort, allocation, image };
-    let stored = Outcome::Stored(ItemView { version, ..ItemView::default() });
-    let draft = Draft::answering(pending, stored).with_objects(effects_of(pending, newest, store));
-    primary.stream.append_item(context, store, placed, draft);
-    Attempt::Logged
 }
 
 /// A write that may have come before changes nothing now: a record says so, lest the copy of it that came before is done yet. Whether

@@ -120,7 +120,11 @@ impl Primary {
                 self.stream.expire_answers(context);
             }
             Timer::Objects => self.objects.tick(context, &self.core),
-            Timer::Departures => self.give_away(context),
+            Timer::Departures => {
+                self.give_away(context);
+                // Some may wait until a namespace leaves, or until a value is written that its writer began before.
+                self.retry_waiting(context);
+            }
         }
     }
 

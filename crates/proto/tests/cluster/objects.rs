@@ -64,7 +64,7 @@ impl Cluster {
     ) -> (Token, UploadId) {
         let store = store(mode);
         let layout = self.layout;
-        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len, layout, once };
+        let new = NewUpload { key: key_of(key), store, len: len as u64, chunk_len, layout, once, via: None };
         let (token, upload) = self.try_begin_upload(node, new);
         (token, upload.unwrap())
     }
@@ -86,6 +86,7 @@ impl Cluster {
             chunk_len: CHUNK_LEN,
             layout: self.layout,
             once: None,
+            via: None,
         };
         let (_, begun) = self.try_begin_upload(node, new);
         let now = self.clocks(NodeId(node));

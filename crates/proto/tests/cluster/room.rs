@@ -2,7 +2,7 @@
 
 use proto::{Limits, Timing, Token};
 use store::{Budget, Category, Eviction, StoreConfig};
-use types::op::{Condition, Failure, Object, ObjectOp, Op, Outcome, Request, StoreMode};
+use types::op::{Begin, Condition, Failure, Object, ObjectOp, Op, Outcome, Request, StoreMode};
 use types::{ClusterId, EXTENT_BYTES, MAX_EXCEPTIONS, NodeId};
 
 use super::objects::{CHUNK_LEN, noise};
@@ -189,7 +189,7 @@ fn a_value_with_too_many_stripes_elsewhere_fails_whole_and_leaves_nothing() {
 
 fn begin(key: &str) -> Request {
     let condition = Condition { mode: StoreMode::Set, compare: None, invalidate: false };
-    Request::on(key_of(key), Op::Object(ObjectOp::Begin(condition)))
+    Request::on(key_of(key), Op::Object(ObjectOp::Begin(Begin { condition, conversions: 0 })))
 }
 
 #[test]

@@ -45,6 +45,8 @@ impl Connection {
         let load = Load { held: REQUEST_OVERHEAD_BYTES, expected: 0 };
         let asked = state.asked(&print, kind);
         let slot = state.replies.expect(Expected { print, asked, used: Some(used), load });
+        // Its key may be at one worker, and its chunks be for another one.
+        let place = proto::locate_chunks(&worker.host.borrow(), &key);
         let shard = worker.shard_of(place);
         let mut upload = Upload::new(slot, shard.unwrap_or(worker.shard), style, len);
         let news = match shard {
@@ -65,7 +67,7 @@ impl Connection {
         (key, store): (Key, Store),
     ) -> Option<News> {
         let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = worker.object_policy(key.namespace());
-        let new = NewUpload { key, store, len: upload.left, chunk_len, layout, once: None };
+        let new = NewUpload { key, store, len: upload.left, chunk_len, layout, once: None, via: None };
         let asker = self.stream_asker(worker, upload.slot);
         worker.order(now, upload.shard, asker, Order::Upload(place, Box::new(new)))
     }

@@ -142,6 +142,8 @@ metrics! {
         counter gestalt_object_wrong_sums_total "Sums of products at this node that were not what was to be put, and were not kept."
             = objects(all, |objects| objects.wrong_sums);
         gauge gestalt_object_sum_bytes "Bytes of products for parities at this node, added up as far as they have come." = objects(all, |objects| objects.sum_bytes);
+        counter gestalt_object_rewritten_values_total "Values in chunks that this node's primaries have given to another pool, and that were written there."
+            = objects(all, |objects| objects.rewritten_values);
         counter gestalt_object_renamed_uploads_total "Times that a value on its way into chunks got another id, for its owner was another one."
             = objects(all, |objects| objects.renamed_uploads);
     }

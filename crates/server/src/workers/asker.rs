@@ -21,7 +21,7 @@ use proto::Token;
 const SLOT_BITS: u32 = 47;
 /// The bit behind them: set for a stream.
 const STREAM: u64 = 1 << SLOT_BITS;
-/// The next one: set for the worker's host.
+/// The next one: set for the worker's host. Both: for news that it waits for.
 const HOST: u64 = STREAM << 1;
 const SHARD_SHIFT: u32 = SLOT_BITS + 2;
 
@@ -47,6 +47,8 @@ pub(crate) enum Awaits {
     News,
     /// The answer to a request of the worker's own host, whose number for it is the slot.
     HostAnswer,
+    /// News of a value that this host has written, likewise.
+    HostNews,
 }
 
 impl From<Asker> for Token {
@@ -56,6 +58,7 @@ impl From<Asker> for Token {
             Awaits::Answer => 0,
             Awaits::News => STREAM,
             Awaits::HostAnswer => HOST,
+            Awaits::HostNews => HOST | STREAM,
         };
         Self([asker.connection, u64::from(asker.shard) << SHARD_SHIFT | kind | asker.slot])
     }
@@ -65,7 +68,8 @@ impl From<Token> for Asker {
     fn from(Token([connection, rest]): Token) -> Self {
         let slot = rest & (STREAM - 1);
         let awaits = match (rest & STREAM != 0, rest & HOST != 0) {
-            (_, true) => Awaits::HostAnswer,
+            (false, true) => Awaits::HostAnswer,
+            (true, true) => Awaits::HostNews,
             (true, false) => Awaits::News,
             (false, false) => Awaits::Answer,
         };
@@ -85,6 +89,7 @@ mod tests {
                 (0, 0, Awaits::News),
                 (u16::MAX >> 1, 7 << 32 | 3, Awaits::Answer),
                 (1, u64::MAX, Awaits::HostAnswer),
+                (2, 0, Awaits::HostNews),
             ] {
                 let asker = Asker { shard, connection, slot, awaits };
                 assert_eq!(Asker::from(Token::from(asker)), asker);

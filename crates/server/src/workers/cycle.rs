@@ -68,10 +68,11 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
     while let Some((to, message)) = host.poll_message() {
         send(to, message);
     }
-    let mut asks = Vec::new();
+    let (mut asks, mut writes) = (Vec::new(), Vec::new());
     while let Some(action) = host.poll_action() {
         match action {
             Action::Ask { number, place, request } => asks.push((number, place, request)),
+            Action::Write { number, shard, step } => writes.push((number, shard, step)),
             Action::Send { to, message } => send(to, message),
             Action::Close { peer, .. } => worker.links.close(peer),
             Action::Reply { token, outcome } => {
@@ -81,12 +82,15 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
                         host.following(now).hear(asker.slot, outcome);
                     }
                     Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
-                    Awaits::News => worker.end_stream(token, News::Ended(outcome)),
+                    Awaits::News | Awaits::HostNews => {
+                        worker.streams.end(token);
+                        worker.tell_from(&mut host, now, asker, News::Ended(outcome));
+                    }
                 }
             }
             Action::Room { token } => {
                 if let Some(news) = worker.streams.room(&mut host, now, token) {
-                    worker.tell(token.into(), news);
+                    worker.tell_from(&mut host, now, token.into(), news);
                 }
             }
             Action::Part { token, bytes } => worker.tell(token.into(), News::Part(bytes)),
@@ -99,6 +103,9 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
     // The host may be asked itself.
     for (number, place, request) in asks {
         worker.ask_onward(now, number, place, request);
+    }
+    for (number, shard, step) in writes {
+        worker.write(now, number, shard, step);
     }
 }
 

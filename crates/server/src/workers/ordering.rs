@@ -1,8 +1,8 @@
-//! What connections order of streams, at this worker and at others.
+//! What connections, and the host itself, order of streams, at this worker and at others.
 
-use proto::{Now, Token};
+use proto::{Host, Now, Token, WriteNews, WriteStep};
 
-use crate::workers::asker::Asker;
+use crate::workers::asker::{Asker, Awaits};
 use crate::workers::streams::{News, Order};
 use crate::workers::worker::Worker;
 
@@ -39,6 +39,41 @@ impl Worker {
         if asker.shard != self.shard {
             return self.crossings.tell(asker, news);
         }
+        if asker.awaits == Awaits::HostNews {
+            self.pump.request();
+            return hear_written(&mut self.host.borrow_mut(), self.clock.now(), asker, news);
+        }
         self.with_asker(asker, |connection| connection.hear(self, asker.slot, news));
     }
+
+    /// The same of a stream of `host`, which is at work.
+    pub(super) fn tell_from(&self, host: &mut Host, now: Now, asker: Asker, news: News) {
+        if asker.awaits == Awaits::HostNews && asker.shard == self.shard {
+            hear_written(host, now, asker, news);
+        } else {
+            self.tell(asker, news);
+        }
+    }
+
+    /// The host has a value written, here or by another worker.
+    pub(super) fn write(&self, now: Now, number: u64, shard: u16, step: WriteStep) {
+        let asker = Asker { shard: self.shard, connection: 0, slot: number, awaits: Awaits::HostNews };
+        let order = match step {
+            WriteStep::Begin(place, new) => Order::Upload(place, new),
+            WriteStep::Feed(bytes) => Order::Feed(bytes),
+            WriteStep::Abandon => Order::Abandon,
+        };
+        if let Some(news) = self.order(now, shard, asker, order) {
+            self.tell(asker, news);
+        }
+    }
+}
+
+fn hear_written(host: &mut Host, now: Now, asker: Asker, news: News) {
+    let news = match news {
+        News::Room(bytes) => WriteNews::Room(bytes),
+        News::Ended(outcome) => WriteNews::Ended(outcome),
+        News::Part(_) | News::Cells(_) | News::Whole => return,
+    };
+    host.streams(now).hear_written(asker.slot, news);
 }

@@ -42,8 +42,9 @@ impl Options {
         let once_in = if self.focus == Focus::Native { 2 } else { 4 };
         let always = matches!(self.focus, Focus::Objects | Focus::Graphs) || self.reads_parts();
         let wanted = always || rng.once_in(once_in);
-        // What lies in chunks does not move to another pool.
-        if !wanted || self.faults.beyond > 0 || self.focus == Focus::Conversions {
+        // Of namespaces that move half have them. By the seed alone, so that all else is drawn as it was.
+        let wanted = if self.focus == Focus::Conversions { self.seed % 2 == 1 } else { wanted };
+        if !wanted || self.faults.beyond > 0 {
             return self;
         }
         let lease_us = self.timing.node_lease_us;

@@ -93,6 +93,8 @@ pub struct Stats {
     pub moved_stripes: u64,
     /// Times that an upload began anew under another id.
     pub renamed_uploads: u64,
+    /// Values that were written anew for another pool.
+    pub rewritten_values: u64,
     /// Chunks of parities that holders have made of products for those writers.
     pub summed_chunks: u64,
     /// Those of them that were put after all.
@@ -170,6 +172,7 @@ impl Stats {
             (&mut self.scrubbed_pages, other.scrubbed_pages),
             (&mut self.moved_stripes, other.moved_stripes),
             (&mut self.renamed_uploads, other.renamed_uploads),
+            (&mut self.rewritten_values, other.rewritten_values),
             (&mut self.summed_chunks, other.summed_chunks),
             (&mut self.unsummed_chunks, other.unsummed_chunks),
             (&mut self.made_parts, other.made_parts),
@@ -219,11 +222,12 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} parities summed and {} put after all, {} parts of lost chunks made for readers and {} not ({} asked for by native clients), {} links probed and {} known to be slow, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
+            "{faults} faults ({crashes} crashes), {views} views, {takeovers} takeovers, {moves} moves, {exchanges} exchanges, {evictions} parities removed, {resumed} resumed, {} residuals, {} pages scrubbed, {} stripes elsewhere, {} uploads renamed, {} values written anew for another pool, {} parities summed and {} put after all, {} parts of lost chunks made for readers and {} not ({} asked for by native clients), {} links probed and {} known to be slow, {} extents released, {} roles lost, {} began anew, {} coordinators after the first, {} resigned",
             self.residuals,
             self.scrubbed_pages,
             self.moved_stripes,
             self.renamed_uploads,
+            self.rewritten_values,
             self.summed_chunks,
             self.unsummed_chunks,
             self.made_parts,

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use native::{BeginAsk, Chunked, Code, FetchAsk, MAX_FETCH_BYTES, Piece, PutAsk, Written};
 use proto::{NewDeposit, Token};
 use types::op::Key;
-use types::{Geometry, MemberId, ObjectId, Term};
+use types::{ClusterMap, Geometry, MemberId, ObjectId, Term};
 
 use super::World;
 use super::natives::Natively;
@@ -102,7 +102,9 @@ impl Natively<'_> {
         cluster.nodes.drive(stage, first, |machine, now| {
             let place = machine.locate(key);
             let Some(owner) = place.member.filter(|_| place.refusal.is_none()) else { return };
-            let pool = machine.map().and_then(|map| map.catalog.pool_of(namespace));
+            // Where a namespace moves nodes see to this.
+            let is_still = |map: &&ClusterMap| map.catalog.target_of(namespace).is_none();
+            let pool = machine.map().filter(is_still).and_then(|map| map.catalog.pool_of(namespace));
             let Some(k) = pool.map(|pool| pool.profile.k() as u8) else { return };
             let geometry =
                 Geometry { len: begin.len, chunk_len: objects.chunk_len, k, layout: objects.layout };

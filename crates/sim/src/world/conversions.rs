@@ -1,6 +1,6 @@
 //! Namespaces move from pool to pool while clients are at work: what operators do.
 
-use types::{AdminCommand, Catalog, CatalogChange, Name, Namespace, PolicyChange, Striped};
+use types::{AdminCommand, Catalog, CatalogChange, Name, Namespace};
 
 use super::reign::Reign;
 use crate::options::Options;
@@ -55,10 +55,6 @@ fn change_of(options: &Options, catalog: Option<&Catalog>, (which, what): (usize
         catalog.namespaces.iter().filter(|known| known.name.to_string() != "passing").collect();
     let known = asked[which % asked.len()];
     let name = known.name.clone();
-    if known.policy.objects.striped_above.is_some() {
-        let change = PolicyChange { striped: Some(Striped::Never), ..PolicyChange::default() };
-        return CatalogChange::SetPolicy { name, change };
-    }
     match known.conversion {
         None if known.pool == pool.id => CatalogChange::ConvertNamespace { name, to: Name::default_name() },
         None => CatalogChange::ConvertNamespace { name, to: other() },

@@ -207,9 +207,14 @@ impl World {
                 Action::Ask { number, place, request } => {
                     onward::ask(self, host, number, place, request);
                 }
+                Action::Write { number, shard, step } => onward::write(self, host, number, shard, step),
+                Action::Room { token } if onward::is_written(token) => onward::has_room(self, host, token),
                 Action::Room { token } => self.stir(token),
                 Action::Part { token, bytes } => self.part(token, &bytes),
                 Action::Whole { token } => self.whole(host, token),
+                Action::Reply { token, outcome } if onward::is_written(token) => {
+                    onward::written(self, token, outcome);
+                }
                 Action::Reply { token, outcome } if onward::is_of_host(token) => {
                     onward::hear(self, token, &outcome);
                 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use client_core::{Action, Body, Done, Error, Event as Happened, Operation, RequestId};
 use native::{Ask, Breach, Code, Content, Heard, Piece, Request, RouteMap, StoreAsk};
 use proto::Token;
-use types::op::{Failure, Get, Op, Outcome, Request as Asked, Store};
+use types::op::{Begin, Failure, Get, Key, ObjectOp, Op, Outcome, Request as Asked, Store};
 use types::{KeyHash, MemberId, Scan, UnixSeconds, split_key};
 
 use super::World;
@@ -465,6 +465,7 @@ impl Natively<'_> {
             (Some(op), _) => op,
             (None, _) => return,
         };
+        let op = self.placed(host, &key, op);
         let request = Asked::on(key, op).once(once);
         let token = Token([u64::from(link), id]);
         let submission = Submission { token, member: None, request };
@@ -476,6 +477,18 @@ impl Natively<'_> {
             }
             None => self.world.submit_or_stream(host, submission),
         }
+    }
+
+    /// What asks for an id says in which pool the chunks are to lie, as a node knows.
+    fn placed(&self, host: usize, key: &Key, op: Op) -> Op {
+        let Op::Object(ObjectOp::Begin(begin)) = op else { return op };
+        let machine = self.world.cluster.nodes.host(host);
+        let into = |machine: &proto::Host| {
+            let group = machine.locate(key).member?.group;
+            Some(machine.map()?.catalog.conversions_into(key.namespace(), group))
+        };
+        let conversions = machine.and_then(into).unwrap_or(begin.conversions);
+        Op::Object(ObjectOp::Begin(Begin { conversions, ..begin }))
     }
 
     /// The host that sees to a key; none if nobody knows that yet.

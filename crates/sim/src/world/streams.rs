@@ -9,7 +9,7 @@ use native::GetAsk;
 use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
 use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want};
 
-use super::World;
+use super::{World, onward};
 use crate::cluster::process::{Life, Submission};
 use crate::options::Objects;
 use crate::stage::queue::Event;
@@ -22,12 +22,27 @@ pub(crate) struct Streams {
     reads: BTreeMap<Token, Request>,
     /// How native clients read, by their requests.
     asks: BTreeMap<Token, GetAsk>,
+    /// Values that hosts have workers of their nodes write.
+    written: BTreeMap<Token, UploadId>,
 }
 
 impl Streams {
     /// A native client reads like this.
     pub(super) fn expect(&mut self, token: Token, ask: GetAsk) {
         self.asks.insert(token, ask);
+    }
+
+    pub(super) fn begin_writing(&mut self, token: Token, upload: UploadId) {
+        self.written.insert(token, upload);
+    }
+
+    pub(super) fn written(&self, token: Token) -> Option<UploadId> {
+        self.written.get(&token).copied()
+    }
+
+    /// Whether it was under way.
+    pub(super) fn end_writing(&mut self, token: Token) -> bool {
+        self.written.remove(&token).is_some()
     }
 }
 
@@ -93,10 +108,13 @@ impl World {
         let (value, once) = (store.value.clone(), submission.request.once.as_deref().copied());
         let store = Store { value: Bytes::new(), ..store };
         let mut begun = None;
+        let place = self.cluster.nodes.host(host).map(|machine| proto::locate_chunks(machine, &key));
+        let owner = place.and_then(|place| place.member);
+        let host = owner.map_or(host, |owner| onward::worker_of(self, host, owner.group));
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
-            let place = machine.locate(&key);
+            let place = place.unwrap_or_else(|| machine.locate(&key));
             let (len, Objects { chunk_len, layout, .. }) = (value.len() as u64, objects);
-            let new = NewUpload { key, store, len, chunk_len, layout, once };
+            let new = NewUpload { key, store, len, chunk_len, layout, once, via: None };
             begun = Some(machine.streams(now).begin_upload(token, place, new));
         });
         match begun {
@@ -139,6 +157,8 @@ impl World {
             Some(range) => range.within(view.value_len),
             None => (bytes.len() as u64, range_end(token, bytes.len() as u64, view.value_len)),
         };
+        // The worker that has the groups of its chunks.
+        let host = onward::worker_of(self, host, object.descriptor.id.owner.group);
         // What is not wanted of a value nobody will see.
         let bytes = if ask.range.is_some() { vec![0; start as usize] } else { bytes };
         let mut begun = None;

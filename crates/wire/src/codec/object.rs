@@ -47,11 +47,11 @@ wire_enum!(ObjectLayout { 0 => Spread {}, 1 => Wide {}, 2 => Copy {} });
 wire_struct!(Exception { first, count, group });
 wire_struct!(Descriptor { id, geometry, groups, exceptions, checksum } if Descriptor::is_possible);
 
-wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_cell_of);
+wire_struct!(Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged } if is_cell_of);
 wire_struct!(PutAs { member, view, chunk, attempt, old, key_hash, geometry, trailer } if is_stripe_of);
 wire_struct!(PutShared { put, shares } if are_parities);
 wire_struct!(Share { role, holder, attempt });
-wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer } if is_sum_of);
+wire_struct!(PutSum { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged } if is_sum_of);
 wire_struct!(Product { writer, attempt, member, row, of, cell } if is_product_of);
 wire_struct!(Lend { member, view, row, cell, shares } if is_lent);
 wire_struct!(Placed { member, chunk, attempt, since });

@@ -5,9 +5,9 @@ use types::{ClientSession, MAX_ITEM_KEY_BYTES, MAX_PAGE_KEYS, Once, Scan, ScanBo
 
 use super::{BadBody, Entry, Reader, Wire, Writer, wire_choice, wire_enum, wire_newtypes, wire_struct};
 use types::op::{
-    Arith, Bump, Claim, Commit, Condition, Delete, Departure, Direction, Expect, Expiry, Failure, Flush,
-    FlushAt, Get, ItemView, Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Transfer, Unpin,
-    Via, Want,
+    Arith, Begin, Bump, Claim, Commit, Condition, Delete, Departure, Direction, Expect, Expiry, Failure,
+    Flush, FlushAt, Get, ItemView, Key, Object, ObjectOp, Op, Outcome, Request, Store, StoreMode, Transfer,
+    Unpin, Via, Want,
 };
 
 wire_newtypes!(UnixSeconds, ClientSession);
@@ -71,12 +71,13 @@ wire_struct!(Departure { number, wall });
 wire_struct!(Expect { from, term, number });
 wire_struct!(Once { session, sequence, behind, again } if Once::is_possible);
 wire_enum!(ObjectOp {
-    0 => Begin { 0: condition },
+    0 => Begin { 0: begin },
     1 => Renew { 0: object },
     2 => Commit { 0: commit },
     3 => Abandon { 0: descriptor },
     4 => Unpin { 0: unpin },
 });
+wire_struct!(Begin { condition, conversions });
 wire_struct!(Condition { mode, compare, invalidate });
 wire_struct!(Commit { descriptor, store } if |commit: &Self| commit.store.value.is_empty());
 wire_struct!(Unpin { object, pin, done });

@@ -1,7 +1,7 @@
 //! An upload that outlives its owner: a new term of it knows of no open id, so all begins anew under another one, and what is where it has
 //! to be already is put again without its bytes (docs/objects.md, "Writing").
 
-use types::op::{Condition, ObjectOp, Store};
+use types::op::{Begin, Condition, ObjectOp, Store};
 use types::{GroupView, ObjectId, Time};
 
 use super::stripe::{DoneStripe, StripeUpload};
@@ -69,7 +69,8 @@ impl Upload {
     /// The request for an id.
     pub(super) fn ask_for_id(&self, upload: UploadId) -> OwnerRequest {
         let Store { mode, compare, invalidate, .. } = self.store;
-        let mut begin = self.request(upload, ObjectOp::Begin(Condition { mode, compare, invalidate }));
+        let (condition, conversions) = (Condition { mode, compare, invalidate }, self.conversions);
+        let mut begin = self.request(upload, ObjectOp::Begin(Begin { condition, conversions }));
         begin.request = begin.request.once(self.once);
         begin
     }

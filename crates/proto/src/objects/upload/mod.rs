@@ -18,7 +18,7 @@ mod sums;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use types::op::{Commit, Failure, ObjectOp, Op, Outcome, Request, Store};
+use types::op::{Commit, Failure, ObjectOp, Op, Outcome, Request, Store, Via};
 use types::{
     Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId,
     ObjectLayout, Once, Term, Time,
@@ -44,7 +44,7 @@ const STILL_SHARE: u64 = 2;
 const RENEWALS: u64 = 3;
 
 /// What a client wants to store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewUpload {
     /// Under which key.
     pub key: Key,
@@ -58,6 +58,8 @@ pub struct NewUpload {
     pub layout: ObjectLayout,
     /// The name under which it is written once.
     pub once: Option<Once>,
+    /// How it comes, if a data role of another pool gives it away.
+    pub via: Option<Box<Via>>,
 }
 
 /// The uploads of one host.
@@ -108,6 +110,9 @@ struct Upload {
     owner: MemberId,
     store: Store,
     once: Option<Once>,
+    via: Option<Box<Via>>,
+    /// See [`types::op::Begin`].
+    conversions: u32,
     geometry: Geometry,
     groups: Vec<GroupId>,
     exceptions: Vec<Exception>,
@@ -157,6 +162,7 @@ impl Uploads {
         if room::never_fits(scope, owner, new.key.namespace(), geometry) {
             return Err(Failure::OutOfMemory);
         }
+        let conversions = scope.conversions_of(new.key.namespace(), owner.group);
         self.started += 1;
         self.most = most_bytes(scope);
         let upload = UploadId(self.started);
@@ -167,6 +173,8 @@ impl Uploads {
             owner,
             store: new.store,
             once: new.once,
+            via: new.via,
+            conversions,
             geometry,
             groups: groups_for(scope, owner, hash, geometry),
             exceptions: Vec::new(),
@@ -274,6 +282,10 @@ impl Uploads {
         let Some(one) = all.get_mut(&upload) else { return Step::default() };
         match outcome {
             Outcome::Begun(id) => {
+                if id.owner != one.owner {
+                    // Its chunks would lie in another pool: whoever has placed it knows another map than its owner does.
+                    return self.end(upload, Outcome::Failed(Failure::Busy));
+                }
                 one.id = Some(id);
                 if one.gone {
                     return Step { ended: None, request: self.abandon(upload) };
@@ -555,7 +567,8 @@ impl Upload {
 
     fn request(&self, upload: UploadId, op: ObjectOp) -> OwnerRequest {
         let stream = Some(StreamId::Upload(upload));
-        OwnerRequest { stream, owner: self.owner, hash: self.hash, request: request_of(&self.key, op) }
+        let request = Request { via: self.via.clone(), ..request_of(&self.key, op) };
+        OwnerRequest { stream, owner: self.owner, hash: self.hash, request }
     }
 
     /// The owner is told that nothing will come of it; not of what may have been committed.
@@ -610,6 +623,8 @@ mod tests {
             owner,
             store,
             once: None,
+            via: None,
+            conversions: 0,
             geometry,
             groups: vec![GroupId(0)],
             exceptions: Vec::new(),

@@ -54,6 +54,8 @@ pub(super) struct StripeUpload {
     still_since: Option<Time>,
     /// Since when it is known that all products of its cells have been sent.
     pub(super) shared_since: Option<Time>,
+    /// See [`Put::charged`].
+    charged: bool,
 }
 
 /// A stripe that is where it has to be.
@@ -117,7 +119,13 @@ impl StripeUpload {
             crowded_since: None,
             still_since: None,
             shared_since: None,
+            charged: false,
         }
+    }
+
+    /// The same of a value that is charged to its namespace's quota already, if `charged`.
+    pub(super) fn charged(self, charged: bool) -> Self {
+        Self { charged, ..self }
     }
 
     /// One that lies in its group already, under another object's name.
@@ -284,8 +292,9 @@ impl StripeUpload {
                 let is_last = are_all && row + 1 == there;
                 let (trailer, cell) =
                     (if is_last { self.sums.clone() } else { Trailer::new() }, cell.clone());
+                let (attempt, charged) = (number, self.charged);
                 let put =
-                    Put { member, view, chunk, attempt: number, key_hash, geometry, row, cell, trailer };
+                    Put { member, view, chunk, attempt, key_hash, geometry, row, cell, trailer, charged };
                 scope.send(to, message_of(put, way, &shares));
             }
         }

@@ -33,14 +33,22 @@ pub(super) struct OwnedObjects {
     given: u64,
     /// Before this those of earlier terms may be named anew by their writers, who have to hear of this one first.
     settled_at: Time,
-    /// Those that may be committed, and until when.
-    open: BTreeMap<ObjectId, Time>,
+    /// Those that may be committed.
+    open: BTreeMap<ObjectId, Open>,
     /// No open one ends before.
     open_due: Time,
     /// Those whose records are on their way.
     committing: BTreeSet<ObjectId>,
     pins: Pins,
     lost: LostKeys,
+}
+
+/// An id that may still be committed.
+#[derive(Clone, Copy)]
+struct Open {
+    /// Of this key.
+    key: KeyHash,
+    until: Time,
 }
 
 /// What a record does to objects once it is committed.
@@ -87,33 +95,48 @@ impl OwnedObjects {
         Self { settled_at: context.now.time + context.timing.object_deadline_us, ..Self::default() }
     }
 
-    /// A new id for a value of `namespace`.
-    pub(super) fn begin(&mut self, context: &Context<'_>, core: &Core, namespace: NamespaceId) -> Outcome {
+    /// A new id for a value of a key of `namespace`.
+    pub(super) fn begin(
+        &mut self,
+        context: &Context<'_>,
+        core: &Core,
+        (key, namespace): (KeyHash, NamespaceId),
+    ) -> Outcome {
         if self.open.len() >= context.limits.open_objects {
             return Outcome::Failed(Failure::Busy);
         }
         self.given += 1;
         let (owner, term, number) = (core.member(), core.term(), self.given);
         let id = ObjectId { owner, term, number, salt: salt_of(core, number), namespace };
-        self.hold_open(context, id);
+        self.hold_open(context, id, key);
         Outcome::Begun(id)
     }
 
     /// Bytes are still coming.
     fn renew(&mut self, context: &Context<'_>, id: ObjectId) -> Outcome {
-        if !self.open.contains_key(&id) {
+        let Some(Open { key, .. }) = self.open.get(&id).copied() else {
             return Outcome::Failed(Failure::NotOpen);
-        }
+        };
         if context.rules.objects().renewed_ids_stay_open() {
-            self.hold_open(context, id);
+            self.hold_open(context, id, key);
         }
         Outcome::Noted
     }
 
-    fn hold_open(&mut self, context: &Context<'_>, id: ObjectId) {
+    fn hold_open(&mut self, context: &Context<'_>, id: ObjectId, key: KeyHash) {
         let until = context.now.time + context.timing.object_deadline_us;
-        self.open.insert(id, until);
+        self.open.insert(id, Open { key, until });
         self.open_due = self.open_due().min(until);
+    }
+
+    /// Whether a value of this key may still be committed.
+    pub(super) fn is_open_for(&self, key: KeyHash) -> bool {
+        self.open.values().any(|open| open.key == key)
+    }
+
+    /// Whether a value of any key of `namespace` may still be committed, or is being.
+    pub(super) fn has_open_in(&self, namespace: NamespaceId) -> bool {
+        self.open.keys().chain(&self.committing).any(|id| id.namespace == namespace)
     }
 
     /// The record that commits `id` has a number.
@@ -195,8 +218,8 @@ impl OwnedObjects {
     pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
         if self.open_due <= now {
-            self.open.retain(|_, until| *until > now || !context.rules.objects().open_ids_end());
-            self.open_due = self.open.values().copied().min().unwrap_or(Time::NEVER);
+            self.open.retain(|_, open| open.until > now || !context.rules.objects().open_ids_end());
+            self.open_due = self.open.values().map(|open| open.until).min().unwrap_or(Time::NEVER);
         }
         let (owner, term) = (core.member(), core.term());
         let freed = self.pins.expire(now);
@@ -233,7 +256,7 @@ impl OwnedObjects {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.open.len() * size_of::<(ObjectId, Time)>()
+        self.open.len() * size_of::<(ObjectId, Open)>()
             + self.committing.len() * size_of::<ObjectId>()
             + self.pins.memory_bytes()
             + self.lost.memory_bytes()

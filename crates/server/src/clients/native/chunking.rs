@@ -8,7 +8,7 @@ use native::{
     Meta, Piece, PutAsk, Reason, Written,
 };
 use proto::{NewDeposit, Now, Place};
-use types::op::{ItemView, Key, Op, OpKind, Outcome, Store};
+use types::op::{Begin, ItemView, Key, ObjectOp, Op, OpKind, Outcome, Store};
 use types::{Geometry, GroupId, ObjectId, ObjectLayout, ObjectPolicy, Once, Term};
 
 use super::chunks::Said;
@@ -118,7 +118,8 @@ impl NativeConnection {
         let limits = worker.value_limits_of(key.namespace());
         let len = usize::try_from(begin.len).unwrap_or(usize::MAX);
         let is_dealt_by_cells = worker.object_policy(key.namespace()).layout == ObjectLayout::Spread;
-        if !is_dealt_by_cells || !limits.streams(&key, &store_of(&begin, now), len) {
+        if !is_dealt_by_cells || is_moving(worker, &key) || !limits.streams(&key, &store_of(&begin, now), len)
+        {
             return Answer::Just(Code::NotDirect).put(id, state.output.text());
         }
         // Before its owner is asked for an id: else that would be open for nothing.
@@ -126,7 +127,7 @@ impl NativeConnection {
             return Answer::Just(Code::Moved).put(id, state.output.text());
         }
         let op = native::Ask::Begin(begin).operation(now.unix);
-        let Some(op) = op else { return };
+        let Some(op) = op.map(|op| placed(worker, &key, place, op)) else { return };
         state.expect(worker, now, id, op.kind(), 0, Wants::Begun(key.clone(), place, begin));
         self.submit(worker, state, now, (id, place), types::op::Request::on(key, op).once(once));
     }
@@ -251,6 +252,28 @@ fn to_be(
     let groups = host.streams(now).groups_for(owner, place.hash, geometry);
     let any = || ObjectId { owner, term: Term(0), number: 0, salt: 0, namespace };
     Chunked::to_be(host.map()?, object.unwrap_or_else(any), geometry, groups)
+}
+
+/// Whether the namespace of `key` moves to another pool: where its chunks go, and who decides about it, a node sees to.
+fn is_moving(worker: &Worker, key: &Key) -> bool {
+    let host = worker.host.borrow();
+    host.map().is_some_and(|map| map.catalog.target_of(key.namespace()).is_some())
+}
+
+/// What asks for an id says in which pool the chunks are to lie.
+fn placed(worker: &Worker, key: &Key, place: Place, op: Op) -> Op {
+    match op {
+        Op::Object(ObjectOp::Begin(begin)) => {
+            let host = worker.host.borrow();
+            let into = |map: &types::ClusterMap| {
+                let group = place.member?.group;
+                Some(map.catalog.conversions_into(key.namespace(), group))
+            };
+            let conversions = host.map().and_then(into).unwrap_or(begin.conversions);
+            Op::Object(ObjectOp::Begin(Begin { conversions, ..begin }))
+        }
+        op => op,
+    }
 }
 
 fn may_be_written(worker: &Worker, key: &Key, place: Place, written: &Written) -> bool {

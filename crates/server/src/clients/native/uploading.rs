@@ -30,7 +30,9 @@ impl NativeConnection {
             upload.stage = Stage::Whole;
             return true;
         }
-        let Some(shard) = worker.shard_of(upload.place) else {
+        // Its key may be at one worker, and its chunks be for another one.
+        let place = proto::locate_chunks(&worker.host.borrow(), &upload.key);
+        let Some(shard) = worker.shard_of(place) else {
             state.uploads.remove(id);
             state.settle(worker, now.time, id, Outcome::Failed(Failure::Unavailable));
             return true;
@@ -38,8 +40,8 @@ impl NativeConnection {
         upload.stage = Stage::Stream { shard, wants: None };
         let (key, store) = (upload.key.clone(), upload.store.clone());
         let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = policy;
-        let new = NewUpload { key, store, len: upload.len, chunk_len, layout, once: upload.once };
-        let order = Order::Upload(upload.place, Box::new(new));
+        let new = NewUpload { key, store, len: upload.len, chunk_len, layout, once: upload.once, via: None };
+        let order = Order::Upload(place, Box::new(new));
         let news = worker.order(now, shard, self.stream_asker(worker, id), order);
         self.hear_of_upload(worker, state, now, id, news);
         true

@@ -1,6 +1,6 @@
 //! What travels about chunks.
 
-use types::op::{Commit, Condition, Object, ObjectOp, Store, Unpin};
+use types::op::{Begin, Commit, Condition, Object, ObjectOp, Store, Unpin};
 use types::{
     ChunkId, Descriptor, Exception, Geometry, Holder, Holders, KeyHash, MAX_CELL_BYTES, MemberId, ObjectId,
     ObjectLayout, RoleIndex,
@@ -18,6 +18,7 @@ structs! {
     Holder { host, since }
     Holders { whole, filling }
     Object { descriptor, pin }
+    Begin { condition, conversions }
     Condition { mode, compare, invalidate }
     Unpin { object, pin, done }
     Share { role, holder, attempt }
@@ -95,6 +96,7 @@ impl Sample for Put {
             row: from.below(u64::from(stripe.cells_of(member.role.0))) as u32,
             cell,
             trailer: from.of(),
+            charged: from.of(),
         }
     }
 }

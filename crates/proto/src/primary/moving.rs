@@ -1,0 +1,229 @@
+//! Requests of keys whose namespaces move to another pool, and items that come from there (docs/pools.md, "To another pool").
+//!
+//! What leaves itself is seen to by `departures`; `arrivals` knows what may come.
+
+use store::{ItemSpec, ItemState, encoded_len};
+use types::Descriptor;
+use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Store, Transfer, Via};
+use wire::descriptor::descriptor_bytes;
+
+use super::request::{Attempt, effects_of};
+use super::stream::{Draft, Newest, PlacedItem};
+use super::waiting::{Pending, Wait};
+use super::{Primary, execute};
+use crate::outbox::Context;
+
+/// What is asked about a value in chunks, if it is to be answered before anybody looks at its key.
+pub(super) fn attend(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    op: &ObjectOp,
+) -> Option<Attempt> {
+    if is_of_another_pool(primary, context, pending) {
+        return pass_on(primary, context, pending, op);
+    }
+    if let (ObjectOp::Begin(_), Some(Via::Departed(_))) = (op, pending.request.via.as_deref())
+        && context.rules.conversions().conditions_are_seen_at_last()
+    {
+        // Its key may be where it was: whether the value can be stored is seen when it is here.
+        let whose = (pending.hash, pending.request.namespace());
+        return Some(Attempt::Answer(primary.objects.begin(context, &primary.core, whose)));
+    }
+    primary.objects.attend(context, &primary.core, op).map(Attempt::Answer)
+}
+
+/// Whether the key stays where it is for now, though its namespace leaves: a value of it is being written that began before, and would come to
+/// nothing if it were gone.
+pub(super) fn stays(primary: &Primary, pending: &Pending) -> bool {
+    primary.objects.is_open_for(pending.hash)
+}
+
+/// What becomes of a request that may change a key of a namespace that leaves by conversion `number`; none if it is done here.
+pub(super) fn follow_key(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    newest: &Newest,
+    number: u32,
+) -> Option<Attempt> {
+    let key_stays = stays(primary, pending);
+    if newest.occupied.is_none() && !key_stays {
+        let departure = Departure { number, wall: primary.wall.told() };
+        return Some(departed(primary, context, pending, departure));
+    }
+    let is_here = !is_of_another_pool(primary, context, pending);
+    let may = is_here && (key_stays || may_be_written_here(primary, context, pending, newest));
+    if !context.rules.conversions().leaving_keys_stay(!may) {
+        return None;
+    }
+    if primary.departures.want(pending.key()) {
+        primary.give_away(context);
+    }
+    Some(Attempt::Wait(Wait::Commit))
+}
+
+/// Whether it is about a value in chunks that are, or are to be, in another pool than this one.
+fn is_of_another_pool(primary: &Primary, context: &Context<'_>, pending: &Pending) -> bool {
+    let member = primary.core.member();
+    match &pending.request.op {
+        Op::Object(ObjectOp::Begin(begin)) => {
+            let namespace = pending.request.namespace();
+            begin.conversions != context.catalog.conversions_into(namespace, member.group)
+        }
+        Op::Object(op) => op.object().is_some_and(|object| object.owner != member),
+        _ => false,
+    }
+}
+
+/// What is about such a value is asked of the pool that has it; but it is committed where its key has left. None: it is to be seen whether
+/// the key has.
+#[cold]
+fn pass_on(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    op: &ObjectOp,
+) -> Option<Attempt> {
+    let namespace = pending.request.namespace();
+    let number = primary.departures.number_to_be(namespace);
+    match op {
+        ObjectOp::Begin(begin) => {
+            let own = context.catalog.conversions_into(namespace, primary.core.member().group);
+            let is_known = number == Some(begin.conversions);
+            if !is_known && begin.conversions < own {
+                // Its chunks would lie in a pool that the namespace has left.
+                return Some(Attempt::failed(Failure::Busy));
+            }
+            if is_known && primary.departures.want(pending.key()) {
+                primary.give_away(context);
+            }
+            // Nothing is done to the key, so it may be here still. A conversion that is not known here whoever asks knows.
+            Some(send_on(primary, context, pending, begin.conversions))
+        }
+        ObjectOp::Commit(_) => match number {
+            None => Some(Attempt::failed(Failure::NotOpen)),
+            Some(_) if primary.departures.has(|| namespace) => None,
+            Some(_) => Some(Attempt::Wait(Wait::Commit)),
+        },
+        ObjectOp::Renew(_) | ObjectOp::Abandon(_) | ObjectOp::Unpin(_) => match number {
+            Some(number) => Some(send_on(primary, context, pending, number)),
+            None => primary.objects.attend(context, &primary.core, op).map(Attempt::Answer),
+        },
+    }
+}
+
+/// Whoever is asked for what has left by this conversion is to answer.
+fn send_on(primary: &Primary, context: &mut Context<'_>, pending: &Pending, number: u32) -> Attempt {
+    let departure = Departure { number, wall: primary.wall.told() };
+    context.out.departed.push_back((pending.clone(), primary.core.member(), departure));
+    Attempt::Logged
+}
+
+/// Whether something may take the place of what a key that leaves has: of a value in chunks, unless that is on its way, for it takes long to
+/// go, and no copy of it is anywhere else.
+fn may_be_written_here(primary: &Primary, context: &Context<'_>, pending: &Pending, newest: &Newest) -> bool {
+    let extends = matches!(&pending.request.op, Op::Store(store) if execute::is_extension(store.mode));
+    let is_given = primary.departures.gives(pending.request.key_bytes());
+    let is_given = context.rules.conversions().given_values_stay_as_they_are(is_given);
+    let is_object = || newest.descriptor(primary.phase.serving()).is_some();
+    !extends && !is_given && is_object()
+}
+
+/// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
+pub(super) fn departed(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    departure: Departure,
+) -> Attempt {
+    let Primary { core, stream, departures, .. } = primary;
+    let key = pending.request.key_bytes();
+    // Of a key whose end is not committed nobody else knows yet.
+    if stream.is_about(key) {
+        return Attempt::Wait(Wait::Commit);
+    }
+    if !context.rules.conversions().departed_are_asked_for(true) {
+        return Attempt::Answer(Outcome::Miss);
+    }
+    if !departures.may_send_on(context, core, (key, pending.hash)) {
+        return Attempt::Wait(Wait::Commit);
+    }
+    context.out.departed.push_back((pending.clone(), core.member(), departure));
+    Attempt::Logged
+}
+
+/// An item comes from a data role of another pool: as it is, in the place of a copy of it that came before. Of a value in chunks the id is
+/// asked for first.
+pub(super) fn attempt_arrival(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    newest: &Newest,
+    transfer: &Transfer,
+) -> Attempt {
+    let pool = context.catalog.pool_of_group(primary.core.member().group).map(|pool| pool.id);
+    let namespace = pending.request.namespace();
+    let known =
+        context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.departure.number);
+    if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
+        return Attempt::failed(Failure::WrongPrimary);
+    }
+    if !primary.arrivals.are_expected(context.rules, transfer) {
+        // Not that an id is closed: another one would be asked for.
+        return Attempt::failed(Failure::WrongPrimary);
+    }
+    match &pending.request.op {
+        Op::Store(store) => keep_arrival(primary, context, pending, newest, (transfer, store, None)),
+        Op::Object(ObjectOp::Begin(_)) => {
+            Attempt::Answer(primary.objects.begin(context, &primary.core, (pending.hash, namespace)))
+        }
+        Op::Object(ObjectOp::Commit(commit)) => {
+            let descriptor = Some(&commit.descriptor);
+            keep_arrival(primary, context, pending, newest, (transfer, &commit.store, descriptor))
+        }
+        _ => Attempt::failed(Failure::NotOpen),
+    }
+}
+
+fn keep_arrival(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    newest: &Newest,
+    (transfer, store, descriptor): (&Transfer, &Store, Option<&Descriptor>),
+) -> Attempt {
+    let namespace = pending.request.namespace();
+    let next_version = primary.stream.next_version(&primary.core);
+    let version =
+        store.version.filter(|_| context.rules.conversions().items_keep_versions()).unwrap_or(next_version);
+    let generation = primary.phase.serving().present_cohort(namespace).generation();
+    let object = descriptor.is_some();
+    let state = ItemState { stale: transfer.stale, win_sent: transfer.win_sent, generation, object };
+    let key = pending.request.key_bytes();
+    let described = descriptor.map(descriptor_bytes).unwrap_or_default();
+    let mut image = Vec::with_capacity(encoded_len(key.len(), store.value.len() + described.len()));
+    ItemSpec {
+        key,
+        value: [&store.value, &described],
+        client_flags: store.flags,
+        expiry: store.expiry.to_stored(),
+        version,
+        state,
+    }
+    .encode(&mut image);
+    let allocation = match primary.allocate(context, image.len()) {
+        Ok(allocation) => allocation,
+        Err(attempt) => return attempt,
+    };
+    // What is stored is charged already, where it comes from: it is kept whatever the quota is.
+    let (hash, occupied) = (pending.hash.into(), newest.occupied);
+    let store = primary.phase.serving_mut();
+    let cohort = store.present_cohort(namespace);
+    let placed = PlacedItem { key: pending.key(), hash, occupied, cohort, allocation, image };
+    let stored = Outcome::Stored(ItemView { version, ..ItemView::default() });
+    let draft = Draft::answering(pending, stored).with_objects(effects_of(pending, newest, store));
+    primary.stream.append_item(context, store, placed, draft);
+    descriptor.into_iter().for_each(|descriptor| primary.objects.note_logged(descriptor.id));
+    Attempt::Logged
+}
