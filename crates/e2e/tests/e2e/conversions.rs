@@ -225,3 +225,66 @@ fn a_pool_grows_by_another_one_with_more_groups() {
     let (code, _, error) = run(&cluster, &["namespace", "convert", "n", "--pause"]);
     assert!(code == 1 && error.contains("does not move to another pool"), "{error}");
 }
+
+/// Lengths of values: packed, in one stripe, and in several.
+const LENGTHS: [usize; 3] = [10_000, 900_000, 7_000_000];
+
+/// A value of this length that names its key and a number.
+fn long_value(key: &str, number: u32, len: usize) -> String {
+    let head = format!("{key}={number}:");
+    head.clone() + &"v".repeat(len - head.len())
+}
+
+/// Writes, lengthens and reads keys of its own, of all lengths, until `over`; how many times. Nothing may fail.
+fn write_long_values(port: u16, over: &AtomicBool) -> u32 {
+    let mut clients: Vec<Client> = (0..5).map(|node| Client::to(port + node).unwrap()).collect();
+    let mut times = 0;
+    while !over.load(Ordering::Relaxed) {
+        let at = times as usize;
+        let (key, client) = (format!("long-{}", at % 7), &mut clients[at % 5]);
+        let value = long_value(&key, times, LENGTHS[at % LENGTHS.len()]);
+        assert_eq!(client.set(&key, times, 0, &value).as_deref(), Some("STORED"), "{key}, the {times}th");
+        let appended = client.line(&format!("append {key} 0 0 4\r\nmore\r\n"));
+        assert_eq!(appended.as_deref(), Some("STORED"), "{key}, the {times}th");
+        let found = client.gets(&key).map(|(flags, _, found)| (flags, found));
+        assert!(found == Some((times, value + "more")), "{key}, the {times}th");
+        times += 1;
+    }
+    times
+}
+
+#[test]
+fn long_values_move_to_another_pool_and_back_while_clients_write_and_read_them() {
+    let (cluster, port) = cluster("n");
+    does(&cluster, &["pool", "create", "b", "--profile", "rs(2+1)", "--groups", "4"]);
+    does(&cluster, &["namespace", "create", "n", "--striped-above", "100KiB"]);
+    let mut client = Client::to(port).unwrap();
+    eventually("stored", || client.set("k-0", 0, 0, "v").as_deref() == Some("STORED"));
+    let value_of = |number: u32| {
+        let key = format!("k-{number}");
+        let value = long_value(&key, number, LENGTHS[number as usize % LENGTHS.len()]);
+        (key, value)
+    };
+    for number in 0..40 {
+        let (key, value) = value_of(number);
+        assert_eq!(client.set(&key, number, 0, &value).as_deref(), Some("STORED"), "{key}");
+    }
+    let tokens: Vec<u64> = (0..40).map(|number| client.gets(&format!("k-{number}")).unwrap().1).collect();
+    let over = AtomicBool::new(false);
+    for pool in ["b", "default"] {
+        let written = thread::scope(|scope| {
+            let busy = scope.spawn(|| write_long_values(port, &over));
+            sleep(Duration::from_millis(300));
+            does(&cluster, &["namespace", "convert", "n", "--to", pool, "--wait", "--timeout", "60s"]);
+            over.store(true, Ordering::Relaxed);
+            busy.join().expect("everything was written, and read as it was written")
+        });
+        over.store(false, Ordering::Relaxed);
+        assert!(written > 1);
+        assert_eq!(shown(&cluster, "n")["pool_name"], Value::from(pool));
+        for (number, token) in (0..40).zip(&tokens) {
+            let (key, value) = value_of(number);
+            assert!(client.gets(&key) == Some((number, *token, value)), "{key} in {pool}");
+        }
+    }
+}
