@@ -653,25 +653,32 @@ impl Catalog {
         Ok(())
     }
 
-    /// The items of a namespace move to pool `to` from now on.
+    /// The items of a namespace move to pool `to` from now on. Of one on its way that may be the pool that it comes from: it turns back.
     ///
     /// # Errors
-    /// If there is no such namespace or pool, it is there, on its way already, or some of its slots are lost.
+    /// If there is no such namespace or pool, it is there, on its way to it or from another one, or some of its slots are lost.
     pub fn convert(&mut self, name: &Name, to: &Name) -> Result<(), BadCatalog> {
         let (known, pool) = (self.namespace_named(name)?, self.pool_named(to)?);
         let (id, to_id) = (known.id, pool.id);
         let why = match known.conversion {
-            Some(_) => Some("it is on its way to another pool, and can move again when it is there"),
+            Some(conversion) if conversion.to == to_id => Some("it is on its way there"),
+            Some(_) if known.pool != to_id => {
+                Some("it is on its way to another pool: it may turn back, or move again when it is there")
+            }
             None if known.pool == to_id => Some("it is there"),
-            None if !known.lost.is_empty() => {
+            _ if !known.lost.is_empty() => {
                 Some("some of its slots are lost: accept that first (`gestalt lost accept`)")
             }
-            None => None,
+            _ => None,
         };
         if let Some(why) = why {
             return Err(BadCatalog::Conversion { namespace: name.clone(), pool: to.clone(), why });
         }
         if let Some(known) = self.namespace_mut(id) {
+            if let Some(conversion) = known.conversion {
+                // Who decides about what has not moved yet is asked second, as of what has moved before.
+                known.pool = conversion.to;
+            }
             known.conversion = Some(Conversion { to: to_id, paused: false });
             known.conversions = known.conversions.wrapping_add(1);
         }

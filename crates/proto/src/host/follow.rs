@@ -36,9 +36,12 @@ impl Following<'_> {
     pub(super) fn follow(&mut self, mut pending: Pending, from: MemberId, departure: Departure) {
         let reply = pending.reply;
         if let ReplyTo::Remote { .. } = reply {
-            // One hop only: the sender has the map, too.
-            let departed = Outcome::Failed(Failure::Departed(departure));
-            return self.host.around.out().reply(reply, departed);
+            // One hop only: the sender has the map, too. If it is an older one than there is here, it has to wait for this: by what it knows
+            // it could take the key for gone by a conversion that was turned back.
+            let conversions = self.host.views.conversions_of(pending.request.namespace());
+            let is_former = conversions.is_some_and(|conversions| departure.number < conversions);
+            let failure = if is_former { Failure::WrongPrimary } else { Failure::Departed(departure) };
+            return self.host.around.out().reply(reply, Outcome::Failed(failure));
         }
         pending.request.via = Some(Box::new(Via::Departed(departure)));
         match self.host.views.locate_after(pending.request.key_bytes(), departure.number) {

@@ -368,7 +368,8 @@ impl Host {
         let Some(primary) = member.and_then(|member| self.members.primaries_mut().get_mut(member)) else {
             return Read::Submit;
         };
-        let read = primary.read(now, &self.around.config().timing, place.hash, key, found);
+        let (timing, edition) = (&self.around.config().timing, self.around.edition());
+        let read = primary.read(now, (timing, edition), place.hash, key, found);
         self.stats.count_read(read);
         read
     }

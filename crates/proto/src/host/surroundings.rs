@@ -83,6 +83,12 @@ impl Surroundings {
         }
     }
 
+    /// How often pools and namespaces have changed, with the first time.
+    #[inline]
+    pub(crate) fn edition(&self) -> u64 {
+        self.edition
+    }
+
     /// What a member of `group` is made with; none if there is no such group.
     pub(crate) fn means(&self, group: GroupId) -> Option<Means<'_>> {
         let HostConfig { store, budget, rules, .. } = &self.config;

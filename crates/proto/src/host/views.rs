@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use types::op::{Failure, Op, Request};
 use types::{
     Applied, ClusterId, ClusterMap, FastMap, GroupId, GroupView, HostId, ImpossibleMap, KeyHash, MapChanges,
-    MemberId, Scan, SlotRange, Time, split_key,
+    MemberId, NamespaceId, Scan, SlotRange, Time, split_key,
 };
 
 use super::driver::Place;
@@ -80,6 +80,12 @@ impl Views {
         let hash = self.map.as_ref().map(|map| KeyHash::of(map.cluster, key));
         let home = hash.zip(self.homes.find(split_key(key).0));
         home.map_or_else(|| After::Home(self.locate(key)), |(hash, home)| home.place_after(hash, number))
+    }
+
+    /// How often `namespace` has begun to move to another pool; none if there is no such namespace.
+    pub(super) fn conversions_of(&self, namespace: NamespaceId) -> Option<u32> {
+        let known = self.map.as_ref()?.catalog.namespace(namespace)?;
+        Some(known.conversions)
     }
 
     /// Where the keys are that a scan is about.

@@ -58,6 +58,8 @@ pub(super) struct Departures {
     /// Of which catalog `leaving` is, as the host counts them.
     edition: u64,
     leaving: SmallVec<[Leaving; 1]>,
+    /// Namespaces that have all of their keys in this pool, with the numbers of their last conversions.
+    settled: Vec<(NamespaceId, u32)>,
     /// Namespaces that have moved, and whose pool is another one now, with the number of the last conversion; ascending.
     away: Vec<(NamespaceId, u32)>,
     /// Those that move here, with the numbers of their conversions.
@@ -92,6 +94,9 @@ struct Leaving {
     /// Whether it is under way. Before, all is as if it did not leave: whoever writes values in chunks is to hear of the conversion first.
     is_under_way: bool,
     begins: Time,
+    /// Whether all keys of this role were here when it began: else some are where it goes, since it has turned back, or because another
+    /// primary has given them away.
+    had_all: bool,
     /// Where to look for the next item; none: from the beginning.
     next: Option<ScanBound>,
     /// Whether any was found since the beginning.
@@ -128,6 +133,8 @@ struct Given {
     bytes: usize,
     /// Whether it is a value in chunks.
     is_object: bool,
+    /// By which conversion it goes.
+    conversion: (NamespaceId, u32),
     /// The record that removes it here.
     removal: Option<Seq>,
 }
@@ -146,18 +153,18 @@ impl Departures {
     /// Other namespaces may leave by now; whether that was looked at.
     #[inline]
     pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) -> bool {
-        let (is_new, is_first) = (self.edition != context.edition, self.edition == 0);
+        let is_new = self.edition != context.edition;
         if is_new {
             self.edition = context.edition;
             // An answer to an earlier primary of this host must not be taken for one to this.
             self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
-            self.leave(context, core, last, is_first);
+            self.leave(context, core, last);
         }
         is_new
     }
 
     #[cold]
-    fn leave(&mut self, context: &Context<'_>, core: &Core, last: Seq, is_first: bool) {
+    fn leave(&mut self, context: &Context<'_>, core: &Core, last: Seq) {
         let catalog: &Catalog = context.catalog;
         let pool = catalog.pool_of_group(core.member().group).map(|pool| pool.id);
         let before = std::mem::take(&mut self.leaving);
@@ -165,13 +172,15 @@ impl Departures {
             let Some((conversion, to)) = known.conversion.zip(catalog.target_of(known.id)) else { continue };
             let before =
                 before.iter().find(|one| (one.namespace, one.number) == (known.id, known.conversions));
+            let had_all = self.settled.contains(&(known.id, known.conversions.wrapping_sub(1)));
             self.leaving.push(Leaving {
                 namespace: known.id,
                 number: known.conversions,
                 deal: to.deal(),
                 paused: conversion.paused,
                 // A primary that finds it under way cannot know what has left.
-                is_under_way: before.map_or(is_first, |before| before.is_under_way),
+                is_under_way: before.map_or(!had_all, |before| before.is_under_way),
+                had_all: before.map_or(had_all, |before| before.had_all),
                 begins: before
                     .map_or(context.now.time + context.timing.node_lease_us, |before| before.begins),
                 next: before.and_then(|before| before.next),
@@ -181,6 +190,9 @@ impl Departures {
                 reported: None,
             });
         }
+        let is_settled = |known: &&Namespace| Some(known.pool) == pool && known.conversion.is_none();
+        let settled = catalog.namespaces.iter().filter(is_settled);
+        self.settled = settled.map(|known| (known.id, known.conversions)).collect();
         let away = |known: &&Namespace| {
             let is_here = Some(known.pool) == pool || pool.is_some_and(|pool| known.comes_to(pool));
             known.conversions > 0 && !is_here
@@ -194,6 +206,13 @@ impl Departures {
         let coming = |known: &&Namespace| pool.is_some_and(|pool| known.comes_to(pool));
         let of = |known: &Namespace| (known.id, known.conversions);
         self.coming = catalog.namespaces.iter().filter(coming).map(of).collect();
+        // Of one that has turned back, what was given away may be here and there: it comes back, and nothing of it goes.
+        let leaving = &self.leaving;
+        let is_of = |given: &Given, one: &Leaving| (one.namespace, one.number) == given.conversion;
+        let goes_on = |given: &Given| leaving.iter().any(|one| is_of(given, one));
+        let moot: Vec<u64> =
+            self.given.iter().filter(|(_, given)| !goes_on(given)).map(|(number, _)| *number).collect();
+        moot.into_iter().for_each(|number| self.forget(number));
         if self.leaving.is_empty() {
             self.receivers.clear();
             self.wanted.clear();
@@ -202,10 +221,10 @@ impl Departures {
         }
     }
 
-    /// Whether a new primary has not looked yet.
+    /// Whether the catalog was looked at that the host counts as `edition`.
     #[inline]
-    pub(super) fn are_unknown(&self) -> bool {
-        self.edition == 0
+    pub(super) fn have_heeded(&self, edition: u64) -> bool {
+        self.edition == edition
     }
 
     /// Whether items of other pools come here.
@@ -286,9 +305,9 @@ impl Departures {
         Some(self.away[at].1)
     }
 
-    /// Whether this key is on its way.
-    pub(super) fn gives(&self, key: &[u8]) -> bool {
-        self.keys.contains(key)
+    /// Whether all keys that this role has of a namespace that leaves were here when it began to.
+    pub(super) fn had_all(&self, namespace: NamespaceId) -> bool {
+        self.find(namespace).is_some_and(|one| one.had_all)
     }
 
     fn find(&self, namespace: NamespaceId) -> Option<&Leaving> {
@@ -469,6 +488,7 @@ impl Departures {
             told: site.told,
             bytes: item.len_bytes(),
             is_object: item.object,
+            conversion: (namespace, number),
             removal: None,
         };
         let Ok(key) = Key::received(key) else { return false };

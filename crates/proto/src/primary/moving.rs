@@ -7,10 +7,10 @@ use types::Descriptor;
 use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Store, Transfer, Via};
 use wire::descriptor::descriptor_bytes;
 
+use super::Primary;
 use super::request::{Attempt, effects_of};
 use super::stream::{Draft, Newest, PlacedItem};
 use super::waiting::{Pending, Wait};
-use super::{Primary, execute};
 use crate::outbox::Context;
 
 /// What is asked about a value in chunks, if it is to be answered before anybody looks at its key.
@@ -36,7 +36,7 @@ pub(super) fn attend(
 /// Whether the key stays where it is for now, though its namespace leaves: a value of it is being written that began before, and would come to
 /// nothing if it were gone.
 pub(super) fn stays(primary: &Primary, pending: &Pending) -> bool {
-    primary.objects.is_open_for(pending.hash)
+    primary.departures.had_all(pending.request.namespace()) && primary.objects.is_open_for(pending.hash)
 }
 
 /// What becomes of a request that may change a key of a namespace that leaves by conversion `number`; none if it is done here.
@@ -52,8 +52,7 @@ pub(super) fn follow_key(
         let departure = Departure { number, wall: primary.wall.told() };
         return Some(departed(primary, context, pending, departure));
     }
-    let is_here = !is_of_another_pool(primary, context, pending);
-    let may = is_here && (key_stays || may_be_written_here(primary, context, pending, newest));
+    let may = key_stays && !is_of_another_pool(primary, context, pending);
     if !context.rules.conversions().leaving_keys_stay(!may) {
         return None;
     }
@@ -118,16 +117,6 @@ fn send_on(primary: &Primary, context: &mut Context<'_>, pending: &Pending, numb
     let departure = Departure { number, wall: primary.wall.told() };
     context.out.departed.push_back((pending.clone(), primary.core.member(), departure));
     Attempt::Logged
-}
-
-/// Whether something may take the place of what a key that leaves has: of a value in chunks, unless that is on its way, for it takes long to
-/// go, and no copy of it is anywhere else.
-fn may_be_written_here(primary: &Primary, context: &Context<'_>, pending: &Pending, newest: &Newest) -> bool {
-    let extends = matches!(&pending.request.op, Op::Store(store) if execute::is_extension(store.mode));
-    let is_given = primary.departures.gives(pending.request.key_bytes());
-    let is_given = context.rules.conversions().given_values_stay_as_they_are(is_given);
-    let is_object = || newest.descriptor(primary.phase.serving()).is_some();
-    !extends && !is_given && is_object()
 }
 
 /// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.

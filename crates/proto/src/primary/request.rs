@@ -103,7 +103,7 @@ impl Primary {
     pub(crate) fn read(
         &mut self,
         now: Now,
-        timing: &Timing,
+        (timing, edition): (&Timing, u64),
         hash: KeyHash,
         key: &[u8],
         found: impl FnOnce(Item<'_>),
@@ -118,7 +118,10 @@ impl Primary {
         }
         match store.find(hash, key) {
             Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
-            Found::Miss if self.departures.are_unknown() || self.departures.has(|| split_key(key).0) => {
+            // Keys may be elsewhere by what has not been looked at yet.
+            Found::Miss
+                if !self.departures.have_heeded(edition) || self.departures.has(|| split_key(key).0) =>
+            {
                 crate::Read::Submit
             }
             Found::Miss => crate::Read::Miss,

@@ -227,15 +227,13 @@ pub enum Bug {
     VersionsAnew,
     /// Versions of one pool come again in another one.
     VersionsRepeat,
-    /// What replaces a value in chunks that is on its way to another pool is written where it was.
-    GivenValueWritten,
     /// Whether a value in chunks can be stored is seen in the other pool while its key is still where it was.
     ConditionSeenEarly,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 114] = [
+    pub const ALL: [Self; 113] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -348,7 +346,6 @@ impl Bug {
         Self::UnexpectedItem,
         Self::VersionsAnew,
         Self::VersionsRepeat,
-        Self::GivenValueWritten,
         Self::ConditionSeenEarly,
     ];
 }

@@ -39,11 +39,6 @@ impl ConversionRules {
         is_expected || !self.0.prevent(Bug::UnexpectedItem)
     }
 
-    /// What is on its way is not written where it was.
-    pub(crate) fn given_values_stay_as_they_are(self, is_given: bool) -> bool {
-        is_given && self.0.prevent(Bug::GivenValueWritten)
-    }
-
     /// Whether a value in chunks can be stored is seen where its key is once that is there.
     pub(crate) fn conditions_are_seen_at_last(self) -> bool {
         self.0.prevent(Bug::ConditionSeenEarly)

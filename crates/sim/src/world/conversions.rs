@@ -58,6 +58,11 @@ fn change_of(options: &Options, catalog: Option<&Catalog>, (which, what): (usize
     match known.conversion {
         None if known.pool == pool.id => CatalogChange::ConvertNamespace { name, to: Name::default_name() },
         None => CatalogChange::ConvertNamespace { name, to: other() },
+        // It turns back.
+        Some(_) if what == 1 => match known.pool == pool.id {
+            true => CatalogChange::ConvertNamespace { name, to: other() },
+            false => CatalogChange::ConvertNamespace { name, to: Name::default_name() },
+        },
         Some(conversion) => CatalogChange::PauseConversion { name, paused: what == 0 && !conversion.paused },
     }
 }

@@ -87,7 +87,7 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         Bug::LeavingKeyWritten | Bug::DepartedIsMiss | Bug::GoneBeforeArrival | Bug::VersionsAnew => {
             (Focus::Conversions, 150)
         }
-        Bug::GivenValueWritten | Bug::ConditionSeenEarly => (Focus::Conversions, 150),
+        Bug::ConditionSeenEarly => (Focus::Conversions, 150),
         _ => (Focus::Anything, 150),
     }
 }
@@ -101,11 +101,11 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
         // And of those in which native clients make pauses.
         Bug::RenewalIgnored => 2 * seed,
         // Of those in which namespaces move the ones that have values in chunks.
-        bug if is_of_chunks_that_move(bug) => 2 * seed + 1,
+        Bug::ConditionSeenEarly => 2 * seed + 1,
         _ => seed,
     };
     let mut options = Options::draw_focused(seed, focus);
-    let has_chunks = matches!(focus, Focus::Objects | Focus::Graphs) || is_of_chunks_that_move(bug);
+    let has_chunks = matches!(focus, Focus::Objects | Focus::Graphs) || bug == Bug::ConditionSeenEarly;
     if !has_chunks && bug != Bug::RenewalIgnored {
         // What a client waits for longest would hide what is rare.
         options.objects = None;
@@ -133,10 +133,6 @@ fn options(seed: u64, bug: Bug, focus: Focus) -> Options {
         options.faults.restart_percent = 100;
     }
     options
-}
-
-fn is_of_chunks_that_move(bug: Bug) -> bool {
-    matches!(bug, Bug::GivenValueWritten | Bug::ConditionSeenEarly)
 }
 
 /// What came of a seed: a report, or a panic of the state machines themselves.
@@ -276,7 +272,6 @@ planted! {
     a_key_that_has_gone_and_is_taken_for_none_is_found: DepartedIsMiss;
     an_item_that_is_forgotten_before_it_has_arrived_is_found: GoneBeforeArrival;
     versions_that_items_lose_on_their_way_are_found: VersionsAnew;
-    a_value_that_is_written_where_it_has_been_given_away_is_found: GivenValueWritten;
     a_condition_that_is_seen_before_its_key_has_come_is_found: ConditionSeenEarly;
     a_view_that_is_judged_when_a_chunk_begins_is_found: ViewJudgedAtStart;
     a_commit_without_one_acknowledgement_is_found: AckMissing;
