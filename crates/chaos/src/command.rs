@@ -77,9 +77,10 @@ impl Command {
             self.last_words.clear();
             let _ = errors.read_to_string(&mut self.last_words);
         }
-        let is_so = ["' already", "there is no pool '", "there is no namespace '"]
-            .iter()
-            .any(|words| self.last_words.contains(words));
+        let is_so =
+            ["' already", "there is no pool '", "there is no namespace '", "it is there", "on its way there"]
+                .iter()
+                .any(|words| self.last_words.contains(words));
         status.success() || (self.attempts > 1 && is_so)
     }
 }

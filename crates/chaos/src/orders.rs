@@ -6,7 +6,7 @@ use rng::Rng;
 use types::Profile;
 
 use crate::options::Options;
-use crate::spaces::{CACHE, PASSING};
+use crate::spaces::{CACHE, PASSING, mover};
 
 /// Something that an operator wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Order {
     RemoveNamespace,
     /// Everything in one namespace is to go, and nothing else.
     Flush,
+    /// This namespace moves to this pool, or turns back to it.
+    Convert(&'static str, &'static str),
 }
 
 /// The pool of a namespace.
@@ -41,6 +43,7 @@ impl Order {
             Self::CreateNamespace(_) => "create namespace",
             Self::RemoveNamespace => "remove namespace",
             Self::Flush => "flush",
+            Self::Convert(..) => "convert",
         }
     }
 }
@@ -51,6 +54,7 @@ impl fmt::Display for Order {
             Self::CreatePool(profile) => write!(f, "create pool of {profile}"),
             Self::CreateNamespace(Home::Passing) => write!(f, "create namespace in pool {}", PASSING.name),
             Self::Flush => write!(f, "flush {}", CACHE.name),
+            Self::Convert(name, to) => write!(f, "convert {name} to {to}"),
             other => f.write_str(other.kind()),
         }
     }
@@ -73,7 +77,7 @@ impl Stock {
             Order::RemovePool => Self { pool: false, ..self },
             Order::CreateNamespace(home) => Self { namespace: Some(home), ..self },
             Order::RemoveNamespace => Self { namespace: None, ..self },
-            Order::Flush => self,
+            Order::Flush | Order::Convert(..) => self,
         }
     }
 
@@ -92,12 +96,18 @@ pub struct Orders {
     stock: Stock,
     /// Whether nobody has used the pool yet.
     is_fresh: bool,
+    /// What moves, and whether it was to be in the second of its pools at last.
+    mover: &'static str,
+    pools: [&'static str; 2],
+    is_away: bool,
 }
 
 /// The purpose of the random numbers drawn here: schedules of faults are what they were before there were orders.
 const PURPOSE: u64 = 0x6368_616f_7302;
 /// Per cent of the orders that are flushes.
 const FLUSHES: u64 = 25;
+/// Per cent of the orders by which a namespace moves.
+const CONVERSIONS: u64 = 25;
 
 impl Orders {
     /// Those that belong to the options' seed, where the default pool's code bears so many losses.
@@ -107,10 +117,16 @@ impl Orders {
         let codes = [Profile::rs(2, 1), Profile::rep(losses + 1), Profile::rs(2, losses)];
         let fits = |profile: &Profile| profile.n() <= usize::from(options.nodes);
         let codes = codes.into_iter().flatten().filter(fits).collect();
-        Self { rng: Rng::new(options.seed, PURPOSE), codes, stock: Stock::default(), is_fresh: false }
+        let (rng, stock) = (Rng::new(options.seed, PURPOSE), Stock::default());
+        let (mover, pools) = mover(options);
+        Self { rng, codes, stock, is_fresh: false, mover: mover.name, pools, is_away: false }
     }
 
     fn draw(&mut self) -> Order {
+        if self.rng.below(100) < CONVERSIONS {
+            self.is_away = !self.is_away;
+            return Order::Convert(self.mover, self.pools[usize::from(self.is_away)]);
+        }
         let (is_flush, other_home, again) =
             (self.rng.below(100) < FLUSHES, self.rng.once_in(2), self.rng.once_in(2));
         let code = if self.codes.is_empty() { None } else { Some(self.rng.pick(&self.codes)) };
@@ -138,7 +154,8 @@ impl Iterator for Orders {
     fn next(&mut self) -> Option<Order> {
         let order = self.draw();
         self.stock = self.stock.after(order);
-        self.is_fresh = matches!(order, Order::CreatePool(_));
+        let is_about_others = matches!(order, Order::Convert(..));
+        self.is_fresh = matches!(order, Order::CreatePool(_)) || self.is_fresh && is_about_others;
         Some(order)
     }
 }
@@ -162,7 +179,7 @@ mod tests {
     #[test]
     fn nothing_is_made_twice_or_removed_before_it_is_there_or_in_use() {
         for seed in 0..20 {
-            let mut stock = Stock::default();
+            let (mut stock, mut at) = (Stock::default(), None);
             for order in drawn(seed, 7) {
                 match order {
                     Order::CreatePool(_) => assert!(!stock.pool),
@@ -172,6 +189,9 @@ mod tests {
                     }
                     Order::RemoveNamespace => assert!(stock.namespace.is_some()),
                     Order::Flush => (),
+                    Order::Convert(..) => {
+                        assert_ne!(at.replace(order), Some(order), "each time to the other pool");
+                    }
                 }
                 stock = stock.after(order);
             }
@@ -182,7 +202,7 @@ mod tests {
     #[test]
     fn every_kind_comes_and_codes_fit_the_nodes() {
         let kinds: BTreeSet<&str> = drawn(1, 7).iter().map(Order::kind).collect();
-        assert_eq!(kinds.len(), 5, "{kinds:?}");
+        assert_eq!(kinds.len(), 6, "{kinds:?}");
         let codes = |nodes| -> BTreeSet<String> {
             let code = |order: &Order| {
                 if let Order::CreatePool(code) = order { Some(code.to_string()) } else { None }

@@ -61,6 +61,17 @@ pub fn founding(options: &Options, losses: usize) -> Vec<Vec<String>> {
     all
 }
 
+/// The namespace that moves to another pool and back, and its two pools: the first one is its own.
+pub fn mover(options: &Options) -> (Space, [&'static str; 2]) {
+    let default = "default";
+    if options.long.is_some() { (LONG, [default, COPIES.name]) } else { (COPIES, [COPIES.name, default]) }
+}
+
+/// What `gestalt` is told to have a namespace move to another pool. One that is on its way turns back.
+pub fn convert(name: &str, to: &str) -> Vec<String> {
+    words(&["namespace", "convert", name, "--to", to])
+}
+
 /// What `gestalt` is told to make a pool.
 pub fn create_pool(name: &str, profile: &str) -> Vec<String> {
     words(&["pool", "create", name, "--profile", profile, "--groups", &GROUPS.to_string()])

@@ -17,8 +17,8 @@ use crate::numbers::Numbers;
 use crate::options::Options;
 use crate::orders::{Home, Order, Stock};
 use crate::spaces::{
-    CACHE, CELLS, COPIES, LONG, PASSING, RANGES, Space, WHOLES, create_namespace, create_pool, founding,
-    remove,
+    CACHE, CELLS, COPIES, LONG, PASSING, RANGES, Space, WHOLES, convert, create_namespace, create_pool,
+    founding, remove,
 };
 
 /// For what is made before the first client comes.
@@ -54,6 +54,8 @@ pub struct Tenancy {
     rests_until: Instant,
     /// A pool that was asked for, and that no map has shown yet.
     coming: Option<Profile>,
+    /// By the last map, what is on its way to another pool.
+    moving: Option<String>,
     numbers: Numbers,
     done: BTreeMap<&'static str, usize>,
     failures: Vec<String>,
@@ -117,6 +119,7 @@ impl Tenancy {
             under_way: None,
             rests_until: Instant::now(),
             coming: None,
+            moving: None,
             numbers: Numbers::default(),
             done: BTreeMap::new(),
             failures: Vec::new(),
@@ -144,7 +147,12 @@ impl Tenancy {
             Some(UnderWay::Command(order, command)) => Some(words(order, command.last_words())),
             Some(UnderWay::Leaving(order)) => Some(words(order, "its clients have not stopped")),
             Some(UnderWay::Flush(_)) => Some(words(&Order::Flush, "no answer")),
-            None => self.queue.front().map(|order| words(order, "nobody was asked")),
+            None => {
+                let order = self.queue.front().map(|order| words(order, "nobody was asked"));
+                order.or_else(|| {
+                    self.moving.as_ref().map(|name| format!("namespace {name} does not come to its pool"))
+                })
+            }
         }
     }
 
@@ -217,6 +225,7 @@ impl Tenancy {
             Order::CreateNamespace(home) => {
                 (create_namespace(name, (home == Home::Passing).then_some(name)), self.rests_until.max(now))
             }
+            Order::Convert(name, to) => (convert(name, to), now),
             Order::RemoveNamespace | Order::Flush => (remove("namespace", name), now),
         };
         UnderWay::Command(order, Command::new(args, at))
@@ -264,6 +273,7 @@ impl Tenancy {
                 self.fading.take().map(|filler| thread::spawn(|| filler.abandon()));
             }
             Order::RemovePool => self.coming = None,
+            Order::Convert(name, _) => self.moving = Some(name.to_owned()),
             Order::CreatePool(_) | Order::Flush => (),
         }
     }
@@ -275,6 +285,8 @@ impl Tenancy {
         if map.catalog.pools.iter().any(|pool| pool.name.to_string() == PASSING.name) {
             self.coming = None;
         }
+        let mut moving = map.catalog.namespaces.iter().filter(|known| known.conversion.is_some());
+        self.moving = moving.next().map(|known| known.name.to_string());
         self.failures.extend(self.numbers.observe(map.version, &map.catalog));
     }
 

@@ -164,8 +164,8 @@ fn a_namespace_moves_to_another_pool_while_clients_go_on_and_a_node_dies() {
         assert!(code == 0 && text.contains("namespace n: moving to b: "), "{text}");
         let (code, _, error) = run(&cluster, &["pool", "remove", "b", "--yes"]);
         assert!(code == 1 && error.contains("n (it is coming)"), "{error}");
-        let (code, _, error) = run(&cluster, &["namespace", "convert", "n", "--to", "default"]);
-        assert!(code == 1 && error.contains("it is on its way to another pool"), "{error}");
+        let (code, _, error) = run(&cluster, &["namespace", "convert", "n", "--to", "b"]);
+        assert!(code == 1 && error.contains("it is on its way there"), "{error}");
         assert!(items_left(&cluster, "n") > 0, "in the middle");
         cluster.kill_nodes(&[3]);
         sleep(Duration::from_secs(1));
@@ -286,5 +286,46 @@ fn long_values_move_to_another_pool_and_back_while_clients_write_and_read_them()
             let (key, value) = value_of(number);
             assert!(client.gets(&key) == Some((number, *token, value)), "{key} in {pool}");
         }
+    }
+}
+
+#[test]
+fn a_namespace_that_is_full_moves_turns_back_and_has_lost_nothing() {
+    let (cluster, port) = cluster("n");
+    does(&cluster, &["pool", "create", "b", "--profile", "rs(2+1)", "--groups", "4"]);
+    let flags = ["--striped-above", "100KiB", "--quota", "20MiB", "--evict", "no"];
+    does(&cluster, &[&["namespace", "create", "n"][..], &flags].concat());
+    let mut client = Client::to(port).unwrap();
+    eventually("stored", || client.set("k-0", 0, 0, "v").as_deref() == Some("STORED"));
+    // Until there is no room for one more, now or a little later.
+    let mut full = 0;
+    let mut stored = 0;
+    while full < 5 {
+        let key = format!("k-{stored}");
+        match client.set(&key, stored, 0, &long_value(&key, stored, 900_000)).as_deref() {
+            Some("STORED") => (full, stored) = (0, stored + 1),
+            Some(refused) => {
+                assert!(refused.contains("out of memory"), "{refused}");
+                full += 1;
+                sleep(Duration::from_millis(300));
+            }
+            None => panic!("the node is gone"),
+        }
+    }
+    assert!(stored > 5, "{stored}");
+    does(&cluster, &["repair", "limit", "--rate", "1MiB"]);
+    does(&cluster, &["namespace", "convert", "n", "--to", "b"]);
+    let left = u64::from(stored);
+    eventually("on its way", || (1..left).contains(&items_left(&cluster, "n")));
+    does(&cluster, &["repair", "limit", "--rate", "none"]);
+    does(&cluster, &["namespace", "convert", "n", "--to", "default", "--wait", "--timeout", "60s"]);
+    let there = |pool: &str| assert_eq!(shown(&cluster, "n")["pool_name"], Value::from(pool));
+    there("default");
+    does(&cluster, &["namespace", "convert", "n", "--to", "b", "--wait", "--timeout", "60s"]);
+    there("b");
+    for number in 0..stored {
+        let key = format!("k-{number}");
+        let found = client.gets(&key).map(|(flags, _, found)| (flags, found));
+        assert!(found == Some((number, long_value(&key, number, 900_000))), "{key}");
     }
 }

@@ -536,8 +536,8 @@ impl Departures {
         let Some(given) = self.given.get(&number) else { return };
         let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
         // Nobody was sent it, or nobody knows: what is sent from now on has another number.
-        let is_open = !is_full && !(given.is_object && is_surely_undone(outcome));
-        if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| is_open) {
+        let is_over = is_full || (given.is_object && is_surely_undone(outcome));
+        if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_over) {
             known.expects = false;
         }
         let (now, timing) = (context.now.time, context.timing);

@@ -9,6 +9,7 @@ mod graphs;
 mod impossible;
 mod layouts;
 mod lessons;
+mod moving;
 mod objects;
 mod paced;
 mod probe;
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, GraphSettings, Host, HostConfig, Impossible,
-    Limits, Now, Place, RecordKeeping, Rules, Submitted, Timing, Token,
+    Limits, Now, Place, RecordKeeping, Rules, Submitted, Timing, Token, UploadId, WriteNews, WriteStep,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
@@ -34,6 +35,8 @@ use wire::message::{FromCoordinator, GroupBody, PeerMessage, ToCoordinator};
 
 /// Tokens of what hosts ask have this in them, and no others.
 const ONWARD: u64 = 1 << 63;
+/// And this those of values that they have written.
+const WRITTEN: u64 = 1 << 62;
 
 struct Cluster {
     hosts: BTreeMap<NodeId, Host>,
@@ -45,6 +48,8 @@ struct Cluster {
     /// What has come of values that are read in parts, and whether that is all.
     parts: BTreeMap<Token, (Vec<u8>, bool)>,
     next_token: u64,
+    /// Values that hosts have written into another pool.
+    written: BTreeMap<Token, UploadId>,
     /// How bytes of values in chunks are dealt.
     layout: types::ObjectLayout,
     /// Whether who reads wants graphs for what is lost, whatever nodes do by themselves.
@@ -151,6 +156,7 @@ impl Cluster {
             answers: BTreeMap::new(),
             parts: BTreeMap::new(),
             next_token: 0,
+            written: BTreeMap::new(),
             layout: types::ObjectLayout::Spread,
             by_graph: false,
             lie: None,
@@ -255,6 +261,12 @@ impl Cluster {
                 }
                 Action::Coordinator(message) => self.coordinator.handle(self.now, host_id(node.0), *message),
                 Action::Close { peer, why } => self.relink(node, peer, why),
+                Action::Reply { token, outcome } if token.0[0] & WRITTEN != 0 => {
+                    self.written.remove(&token);
+                    self.tell_written(node, token, WriteNews::Ended(outcome));
+                }
+                Action::Room { token } if token.0[0] & WRITTEN != 0 => self.tell_room(node, token),
+                Action::Write { number, step, .. } => self.write(node, number, step),
                 Action::Reply { token: Token([asked, number]), outcome } if asked & ONWARD != 0 => {
                     let now = self.clocks(node);
                     if let Some(host) = self.hosts.get_mut(&node) {
@@ -281,6 +293,39 @@ impl Cluster {
         let Some(host) = self.hosts.get_mut(&node) else { return };
         if let Submitted::Done(outcome) = host.submit(now, token, place, request) {
             host.following(now).hear(number, outcome);
+        }
+    }
+
+    /// A host has its own node write a value.
+    fn write(&mut self, node: NodeId, number: u64, step: WriteStep) {
+        let (now, token) = (self.clocks(node), Token([ONWARD | WRITTEN | u64::from(node.0), number]));
+        let Some(host) = self.hosts.get_mut(&node) else { return };
+        match (step, self.written.get(&token).copied()) {
+            (WriteStep::Begin(place, new), _) => match host.streams(now).begin_upload(token, place, *new) {
+                Ok(upload) => _ = self.written.insert(token, upload),
+                Err(why) => self.tell_written(node, token, WriteNews::Ended(Outcome::Failed(why))),
+            },
+            (WriteStep::Feed(bytes), Some(upload)) => host.streams(now).feed(upload, bytes),
+            (WriteStep::Abandon, Some(upload)) => host.streams(now).abandon_upload(upload),
+            (_, None) => {}
+        }
+        self.tell_room(node, token);
+    }
+
+    fn tell_room(&mut self, node: NodeId, token: Token) {
+        let now = self.clocks(node);
+        let (host, upload) = (self.hosts.get_mut(&node), self.written.get(&token));
+        if let Some((host, upload)) = host.zip(upload)
+            && let room @ 1.. = host.streams(now).upload_wants(*upload)
+        {
+            self.tell_written(node, token, WriteNews::Room(room));
+        }
+    }
+
+    fn tell_written(&mut self, node: NodeId, Token([_, number]): Token, news: WriteNews) {
+        let now = self.clocks(node);
+        if let Some(host) = self.hosts.get_mut(&node) {
+            host.streams(now).hear_written(number, news);
         }
     }
 

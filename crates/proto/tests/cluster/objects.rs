@@ -72,7 +72,7 @@ impl Cluster {
     fn try_begin_upload(&mut self, node: u16, new: NewUpload) -> (Token, Result<UploadId, Failure>) {
         let (token, now) = (self.token(), self.clocks(NodeId(node)));
         let host = self.hosts.get_mut(&NodeId(node)).unwrap();
-        let place = host.locate(&new.key);
+        let place = proto::locate_chunks(host, &new.key);
         (token, host.streams(now).begin_upload(token, place, new))
     }
 

@@ -167,6 +167,9 @@ impl Pair {
             Action::Reply { outcome, .. } => self.answers.push(outcome),
             Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}
             Action::Close { peer, why } => panic!("{peer} has sent what cannot be: {why:?}"),
+            Action::Write { number, .. } => {
+                panic!("no namespace moves to another pool, and value {number} does")
+            }
             Action::Ask { place, .. } => panic!("no namespace moves to another pool, and {place:?} is asked"),
         }
     }

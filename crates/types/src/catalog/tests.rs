@@ -128,6 +128,13 @@ fn a_namespace_stays_in_its_former_pool_until_its_conversion_ends() {
     catalog.convert(&name("n"), &name("p")).unwrap();
     assert_eq!(of(&catalog), (2, Some((1, false)), 2));
     assert!(!catalog.end_conversion(NamespaceId(7)), "of a namespace that is not there");
+    // It turns back: who has had what has not moved yet is asked second.
+    catalog.convert(&name("n"), &name("q")).unwrap();
+    assert_eq!(of(&catalog), (1, Some((2, false)), 3));
+    assert_eq!(
+        [1, 2, 0].map(|pool| catalog.conversions_into(id, catalog.pools[pool].group_ids().next().unwrap())),
+        [2, 3, 4]
+    );
     catalog.check().unwrap();
 }
 
@@ -135,7 +142,10 @@ fn a_namespace_stays_in_its_former_pool_until_its_conversion_ends() {
 fn a_conversion_that_cannot_begin_is_refused_and_says_why() {
     let mut catalog = converting();
     assert!(why_not(&mut catalog, "n", "default").contains("on its way to another pool"));
-    assert!(why_not(&mut catalog, "n", "p").contains("on its way to another pool"));
+    assert!(why_not(&mut catalog, "n", "q").contains("it is on its way there"));
+    let mut lossy = catalog.clone();
+    lossy.namespaces[1].lost = vec![SlotRange { first: Slot(3), last: Slot(9) }];
+    assert!(why_not(&mut lossy, "n", "p").contains("gestalt lost accept"));
     assert!(why_not(&mut catalog, "default", "default").contains("it is there"));
     assert!(why_not(&mut catalog, "default", "x").contains("no pool 'x'"));
     assert!(why_not(&mut catalog, "x", "q").contains("no namespace 'x'"));

@@ -154,7 +154,7 @@ impl Stage {
                 unreachable!("no value here is in chunks")
             }
             Action::Reply { token, outcome } => Done::Reply(token.0[0], outcome),
-            Action::Ask { .. } => unreachable!("no namespace moves here"),
+            Action::Ask { .. } | Action::Write { .. } => unreachable!("no namespace moves here"),
         });
         done.collect()
     }

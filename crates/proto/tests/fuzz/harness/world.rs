@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use proto::{
     Action, Coordinator, CoordinatorAction, CoordinatorConfig, Host, HostConfig, Limits, Now, Place, Rules,
-    Timing, Token,
+    Timing, Token, WriteNews,
 };
 use store::{Budget, Eviction, StoreConfig};
 use types::op::{Expiry, Failure, Flush, FlushAt, Get, Key, Op, Outcome, Request, Store, StoreMode};
@@ -171,6 +171,13 @@ impl World {
                     let (now, outcome) = (self.now, Outcome::Failed(Failure::Unavailable));
                     if let Some(host) = self.hosts.get_mut(&node) {
                         host.following(now).hear(number, outcome);
+                    }
+                }
+                Action::Write { number, .. } => {
+                    let news = WriteNews::Ended(Outcome::Failed(Failure::Unavailable));
+                    let now = self.now;
+                    if let Some(host) = self.hosts.get_mut(&node) {
+                        host.streams(now).hear_written(number, news);
                     }
                 }
                 Action::Room { .. } | Action::Part { .. } | Action::Whole { .. } => {}

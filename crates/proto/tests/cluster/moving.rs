@@ -1,0 +1,132 @@
+//! Values in chunks that move to another pool with their namespace.
+
+use types::{AdminCommand, AdminRequest, CatalogChange, Name};
+
+use super::*;
+
+const OTHER: &str = "other";
+
+impl Cluster {
+    fn change(&mut self, change: CatalogChange) {
+        let request = AdminRequest { expect: None, command: AdminCommand::Catalog(change) };
+        self.coordinator.administer(self.now, &request).unwrap();
+        self.settle();
+    }
+
+    fn convert(&mut self, to: &str) {
+        self.change(CatalogChange::ConvertNamespace { name: Name::default_name(), to: to.parse().unwrap() });
+    }
+
+    /// The pool of the default namespace, and whether it is on its way to another one.
+    fn home(&self) -> (String, bool) {
+        let catalog = &self.coordinator.map().unwrap().catalog;
+        let known = &catalog.namespaces[0];
+        (catalog.pool(known.pool).unwrap().name.to_string(), known.conversion.is_some())
+    }
+
+    /// How often a value was written anew, in all.
+    fn rewritten(&self) -> u64 {
+        self.hosts.values().map(|host| host.stats().objects.rewritten_values).sum()
+    }
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 % 251) as u8).collect()
+}
+
+/// Five nodes with a pool of rs(3+2) and another one of this code.
+fn with_pool(code: &str) -> Cluster {
+    let mut cluster = Cluster::new(5, "rs(3+2)");
+    let (name, profile) = (OTHER.parse().unwrap(), code.parse().unwrap());
+    cluster.change(CatalogChange::CreatePool { name, profile, groups: Some(3) });
+    cluster.advance(1_000);
+    cluster
+}
+
+#[test]
+fn values_in_chunks_are_written_anew_in_another_pool_with_its_code() {
+    let mut cluster = with_pool("rs(2+1)");
+    let values: Vec<(String, Vec<u8>)> =
+        [10_000, 500_000, 3_000_000].map(|len| (format!("key-{len}"), bytes(len))).into();
+    for (key, value) in &values {
+        assert!(matches!(cluster.put(0, key, value), Some(Outcome::Stored(_))), "{key}");
+    }
+    let before = cluster.object(1, "key-500000").unwrap().descriptor;
+    cluster.convert(OTHER);
+    for _ in 0..40 {
+        for (key, value) in &values {
+            assert!(cluster.read(2, key).as_ref() == Ok(value), "{key} while it moves");
+        }
+        cluster.advance(100);
+    }
+    assert_eq!((cluster.home(), cluster.rewritten()), ((OTHER.to_owned(), false), 3));
+    for (key, value) in &values {
+        assert!(cluster.read(3, key).as_ref() == Ok(value), "{key}");
+    }
+    let after = cluster.object(1, "key-500000").unwrap().descriptor;
+    assert_eq!((before.geometry.k, after.geometry.k), (3, 2));
+    assert_ne!(before.id.owner.group, after.id.owner.group);
+    // Nothing is left where it was.
+    cluster.advance(60_000);
+    let kept = |host: &Host| host.chunks().map(|(member, chunks)| (member.group, chunks.count())).collect();
+    let kept: Vec<Vec<_>> = cluster.hosts.values().map(kept).collect();
+    assert!(kept.iter().flatten().all(|(group, count)| group.0 >= 5 || *count == 0), "{kept:?}");
+}
+
+#[test]
+fn a_value_whose_writer_began_before_the_namespace_is_stored_where_it_was_and_moves_then() {
+    let mut cluster = with_pool("rs(2+1)");
+    let value = bytes(400_000);
+    cluster.put(0, "other", &value);
+    let (token, upload) = cluster.begin_upload(0, "key", value.len(), StoreMode::Set);
+    cluster.settle();
+    let now = cluster.clocks(NodeId(0));
+    let half = value.len() / 2;
+    let mut fed = 0;
+    while fed < half {
+        let host = cluster.hosts.get_mut(&NodeId(0)).unwrap();
+        let piece = host.streams(now).upload_wants(upload).min(half - fed);
+        host.streams(now).feed(upload, Bytes::copy_from_slice(&value[fed..fed + piece]));
+        fed += piece;
+        cluster.settle();
+    }
+    cluster.convert(OTHER);
+    // Longer than a namespace takes to begin; a reader finds nothing, and a writer of the same key waits.
+    cluster.advance(4_000);
+    assert!(cluster.read(1, "other").as_ref() == Ok(&value));
+    assert_eq!((cluster.rewritten(), cluster.run(1, get("key"))), (1, Some(Outcome::Miss)));
+    assert_eq!(cluster.home(), ("default".to_owned(), true));
+    cluster.feed(0, upload, &value, fed);
+    assert!(
+        matches!(cluster.answers.get(&token), Some(Outcome::Stored(_))),
+        "{:?}",
+        cluster.answers.get(&token)
+    );
+    assert!(cluster.read(1, "key").as_ref() == Ok(&value));
+    cluster.advance(4_000);
+    assert_eq!((cluster.home(), cluster.rewritten()), ((OTHER.to_owned(), false), 2));
+    assert!(cluster.read(1, "key").as_ref() == Ok(&value));
+}
+
+#[test]
+fn a_namespace_that_turns_back_has_every_value_where_it_was() {
+    let mut cluster = with_pool("rs(2+1)");
+    let values: Vec<(String, Vec<u8>)> =
+        (0..30).map(|number| (format!("key-{number}"), bytes(50_000 + number))).collect();
+    for (key, value) in &values {
+        assert!(matches!(cluster.put(0, key, value), Some(Outcome::Stored(_))), "{key}");
+    }
+    cluster.convert(OTHER);
+    while cluster.rewritten() == 0 {
+        cluster.advance(10);
+    }
+    cluster.convert("default");
+    for (key, value) in &values {
+        assert!(cluster.read(2, key).as_ref() == Ok(value), "{key}");
+    }
+    cluster.advance(5_000);
+    assert_eq!(cluster.home(), ("default".to_owned(), false));
+    for (key, value) in &values {
+        assert!(cluster.read(3, key).as_ref() == Ok(value), "{key}");
+    }
+}
