@@ -1,8 +1,9 @@
 //! `cargo xtask bench fills`: a node is lost, and another one gets the chunks of long values that it had, over links of limited
-//! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`). Real processes in network namespaces; needs root, `ip` and `tc`.
+//! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`), or writes values (`uploads`). Real processes in network namespaces; needs root, `ip` and `tc`.
 
 mod machines;
 mod parts;
+mod uploads;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -76,6 +77,9 @@ struct Arguments {
     /// A client reads parts of a lost chunk, and nobody is filled
     #[arg(long)]
     parts: bool,
+    /// Values are written, and nobody is filled
+    #[arg(long, conflicts_with = "parts")]
+    uploads: bool,
     /// Where the page goes. What is not measured is kept from the last time
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
@@ -131,6 +135,9 @@ fn mebibyte() -> u32 {
 fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.parts {
         return parts::run(arguments);
+    }
+    if arguments.uploads {
+        return uploads::run(arguments);
     }
     let mut all = open(&arguments.out.join("fills.json"))?;
     for scene in scenes(arguments) {

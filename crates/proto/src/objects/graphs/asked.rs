@@ -224,11 +224,12 @@ impl Manner {
     /// None if graphs make nothing for those who want it.
     fn of(scope: &Scope<'_>, whose: Whose) -> Option<Self> {
         let (timing, settings) = (scope.timing(), scope.graphs());
+        let zone_mib = f64::from(settings.zone_price_us);
         Some(match whose {
             Whose::Holder(_) => Self {
                 class: Class::Repair,
                 scheme: settings.repair?,
-                aim: Aim::REPAIR,
+                aim: Aim { zone_mib, ..Aim::REPAIR },
                 deadline_us: timing.object_deadline_us,
                 // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
                 least_patience_us: timing.request_deadline_us,
@@ -239,7 +240,7 @@ impl Manner {
                 class: Class::Reader,
                 // Who asks for a graph where nodes make none by themselves leaves it to the model which.
                 scheme: settings.reads.unwrap_or(Scheme::Auto),
-                aim: Aim::READER,
+                aim: Aim { zone_mib, ..Aim::READER },
                 deadline_us: timing.request_deadline_us / READERS_SHARE,
                 least_patience_us: timing.hedge_us,
                 attempts: 1,

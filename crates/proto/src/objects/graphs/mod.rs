@@ -35,6 +35,7 @@ use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
+use crate::host::Zones;
 use crate::{HostConfig, Impossible, Timing};
 use asked::{Asked, Network, Next, Verdict};
 use course::Together;
@@ -73,6 +74,8 @@ pub(crate) struct Graphs {
     together: Together,
     /// Graphs that were begun anew because a link held them up.
     begun_anew: u64,
+    /// Bytes of slices that went to nodes in other zones.
+    zone_bytes: u64,
     draws: u64,
 }
 
@@ -180,15 +183,25 @@ impl Graphs {
 
     /// What planners here know of the network.
     pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
-        self.links_of(scope.now.time, scope.around.config(), scope.around.meter())
+        self.links_of(scope.now.time, scope.around.config(), scope.around.meter(), scope.zones())
     }
 
     /// The same for who looks from outside.
-    pub(crate) fn links_of(&self, now: Time, config: &HostConfig, meter: &Meter) -> graph::Links {
+    pub(crate) fn links_of(
+        &self,
+        now: Time,
+        config: &HostConfig,
+        meter: &Meter,
+        zones: &Zones,
+    ) -> graph::Links {
         let here = config.host.node;
         let own = meter.slow_lately(now).map(|(from, times)| SlowWay { from, to: here, times });
         let ways = self.hearsay.slow(now, config).chain(own);
-        self.speed.links(here, ways, self.detours.slow(now))
+        let mut links = self.speed.links(here, ways, self.detours.slow(now));
+        for (node, zone) in zones.iter() {
+            links.nodes.entry(node.0).or_insert(links.others).zone = zone;
+        }
+        links
     }
 
     /// What this host has said of slow links to it, if it has ever said anything, and what it believes of those to others.
@@ -317,6 +330,7 @@ impl Graphs {
             reads: self.reads,
             spoilt: self.spoilt,
             begun_anew: self.begun_anew,
+            zone_bytes: self.zone_bytes,
             first_deadline,
         }
     }
@@ -473,6 +487,9 @@ impl Graphs {
         let (seats, run) = (Seats { from: seat(from), to: seat(to) }, translate::name_of(run));
         let message = match message {
             Message::Slice(Slice { edge, index, sum, bytes, .. }) => {
+                if scope.zones().of(scope.here().node) != scope.zones().of(node) {
+                    self.zone_bytes += bytes.len() as u64;
+                }
                 let slice = Checked::said(bytes, sum);
                 GraphMessage::Slice(sent::Slice { run, seats, edge, index, slice })
             }

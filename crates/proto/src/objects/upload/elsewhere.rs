@@ -14,7 +14,7 @@ impl Upload {
     pub(super) fn begin_stripe(&mut self, scope: &Scope<'_>, stripe: Stripe) {
         let listed = listed(&self.groups, self.owner.group, stripe.index);
         let group = self.first_choice(scope, listed);
-        self.stripes.push_back(StripeUpload::new(stripe, listed, group));
+        self.stripes.push_back(StripeUpload::new(stripe, listed, group).with_parities_by(self.by));
     }
 
     /// Where a stripe that the list would have in `listed` is put first.
