@@ -26,7 +26,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use graph::limits::RUNS_PER_TASK;
-use graph::{AskerId, Command, Executor, ExecutorConfig, Message, Place, Report, RunId, Scheme, Slice, Task};
+use graph::{
+    AskerId, Command, Executor, ExecutorConfig, Graph, Message, Place, Report, RunId, Scheme, Slice, Task,
+};
 use types::{ChunkId, HostId, MemberId, NodeId, Time};
 use wire::graph::{self as sent, GraphMessage, Seat, Seats};
 use wire::object::Checked;
@@ -374,12 +376,19 @@ impl Graphs {
     }
 
     fn hear_report(&mut self, scope: &mut Scope<'_>, from: Place, run: RunId, report: Report) {
-        self.draws = self.draws.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(run.asker.0 | 1);
-        let (now, draw) = (scope.now.time, self.draws >> 33);
+        let (now, draw) = (scope.now.time, self.draw(run));
+        if let Report::Failed(why) = &report {
+            tracing::debug!(?run, ?from, ?why, "a graph has failed");
+        }
         self.with_task(scope, run.number / RUNS_PER_TASK, |task, links| {
             task.handle_report(now, from, run, report, draw, links);
         });
         self.go_round(scope, run.number / RUNS_PER_TASK, draw);
+    }
+
+    fn draw(&mut self, run: RunId) -> u64 {
+        self.draws = self.draws.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(run.asker.0 | 1);
+        self.draws >> 33
     }
 
     /// A graph that a link holds up is begun anew round it, if there is a way and that is worth it.
@@ -414,6 +423,13 @@ impl Graphs {
         let here = scope.here().node;
         while let Some(next) = self.asked.get_mut(&number).and_then(Asked::poll) {
             match next {
+                // Else the others would send what there is no room for until they hear so.
+                Next::Send(Place::Asker, Message::Start(graph)) if self.lacks_room(&graph) => {
+                    let draw = self.draw(graph.run);
+                    if let Some(asked) = self.asked.get_mut(&number) {
+                        asked.has_no_room(scope.now.time, graph.run, draw);
+                    }
+                }
                 Next::Send(Place::Node(node), message) if node != here => send_as_asker(scope, node, message),
                 Next::Send(to, message) => self.local.push_back((to, Place::Asker, message)),
                 Next::Ended(made) => {
@@ -422,6 +438,10 @@ impl Graphs {
                 }
             }
         }
+    }
+
+    fn lacks_room(&self, graph: &Arc<Graph>) -> bool {
+        self.executor.as_ref().is_some_and(|executor| !executor.has_room(graph, Place::Asker))
     }
 
     fn note(&mut self, scope: &Scope<'_>, number: u64, made: &Made) {
