@@ -1,6 +1,7 @@
 //! `cargo xtask bench fills`: a node is lost, and another one gets the chunks of long values that it had, over links of limited
 //! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`), or writes values (`uploads`). Real processes in network namespaces; needs root, `ip` and `tc`.
 
+mod answers;
 mod machines;
 mod parts;
 mod uploads;
@@ -16,6 +17,7 @@ use clap::{Parser, ValueEnum};
 use codec::Code;
 use serde::{Deserialize, Serialize};
 
+use answers::answers;
 use machines::{Cluster, Plan};
 
 /// How chunks are made, and how the steps of graphs work.
@@ -323,15 +325,18 @@ fn line(filled: &Filled) -> String {
 fn page(all: &[Filled]) -> String {
     let mut page = "# A holder that is filled over shaped links\n\n\
          Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
-         (`tc tbf`). Values of one stripe each, one node is killed, and the one that is to spare gets its chunk of each value\n\
+         (`tc tbf`). Values of one stripe each are written; then one node is killed, and the one that is to spare gets its chunk of each value\n\
          ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it; medians, ways take turns.\n\n\
          *Trouble*: of those that have chunks one has, from the loss on, a link of a quarter of the bandwidth, or it stands still for 10 ms of each 20 ms.\n\
          *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
          up to 1. *Sent*: bytes that all nodes have sent each other, for each byte that was made. *CPU*: processor time of all nodes, milliseconds\n\
-         for each MiB that was made.\n\n\
-         | code | chunk, KiB | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+         for each MiB that was made.\n\n"
         .to_owned();
+    page.push_str(&answers(all));
+    page.push_str(
+        "| code | chunk, KiB | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
     for filled in all {
         let _ = writeln!(page, "{} {} |", line(filled), filled.runs);
     }
