@@ -179,7 +179,12 @@ impl Cluster {
 
     /// Stores values of `len` bytes, `count` of them.
     pub(super) fn store(&self, count: u32, len: usize) -> Result<(), String> {
-        let to = SocketAddr::from((address(0), MEMCACHED_PORT));
+        self.store_at(0, count, len)
+    }
+
+    /// The same at a node.
+    pub(super) fn store_at(&self, node: u16, count: u32, len: usize) -> Result<(), String> {
+        let to = SocketAddr::from((address(node), MEMCACHED_PORT));
         self.machines.at(OUTSIDE).run(move || store(to, count, len).map_err(|error| error.to_string()))
     }
 

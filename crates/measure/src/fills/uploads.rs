@@ -56,9 +56,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
 
 const PREFACE: &str = "# Long values that are written over shaped links\n\n\
     Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
-    (`tc tbf`), that of the client is not. Values of one stripe each are written one after the other to one node over memcached's text protocol, 24 at\n\
-    100 Mbit/s and 48 at ten times that; `--encode-by` says who makes their parities ([graphs.md](../graphs.md#uploads-that-send-k-chunks)), and `auto` begins\n\
-    with a cluster that has never written anything. `cargo xtask bench fills --uploads` runs it; medians, ways take turns.\n\n\
+    (`tc tbf`), that of the client is not. Values of one stripe each are written one after the other over memcached's text protocol to a node that keeps none of\n\
+    their chunks, 24 at 100 Mbit/s and 48 at ten times that; `--encode-by` says who makes their parities ([graphs.md](../graphs.md#uploads-that-send-k-chunks)), `auto` begins\n\
+    with a node that has never written anything. `cargo xtask bench fills --uploads` runs it; medians, ways take turns.\n\n\
     *By the writer*, *sent*: bytes that the node with the client, and all nodes, have sent other nodes for each byte of the values. *CPU*: processor time of\n\
     all nodes, milliseconds for each MiB of the values.\n\n\
     | code | chunk, KiB | Mbit/s | way | seconds (least to most) | MiB/s | by the writer | sent | CPU | runs |\n\
@@ -87,7 +87,7 @@ fn measure(
     let mut runs: Vec<Vec<Run>> = WAYS.map(|_| Vec::new()).into();
     for _ in 0..arguments.runs.max(1) {
         for (way, runs) in WAYS.iter().zip(&mut runs) {
-            let (profile, nodes) = (name.to_owned(), code.n() as u16);
+            let (profile, nodes) = (name.to_owned(), code.n() as u16 + 1);
             let (len, flags) = (code.k() * chunk as usize * KIB, vec![format!("--encode-by={way}")]);
             let chunk = format!("{chunk}KiB");
             let plan = Plan { profile, nodes, mbit, trouble: Trouble::None, chunk, flags };
@@ -116,12 +116,16 @@ fn write(plan: &Plan, len: usize) -> Result<Run, String> {
     const SENT: &str = "gestalt_peer_sent_bytes_total";
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let cluster = Cluster::start(plan, dir.path())?;
+    // By another node, so that the writer has never written anything.
+    cluster.store(1, len)?;
+    let has_none = |node: &u16| *node != 0 && cluster.metric_of(*node, "gestalt_object_chunks") == Some(0);
+    let writer = (0..plan.nodes).find(has_none).unwrap_or(1);
     cluster.shape_nodes()?;
-    let by_writer = || cluster.metric_of(0, SENT).unwrap_or(0);
+    let by_writer = || cluster.metric_of(writer, SENT).unwrap_or(0);
     let (writer_before, sent_before, cpu_before) = (by_writer(), cluster.metric(SENT), cluster.cpu_seconds());
     let start = Instant::now();
     let count = values(plan.mbit);
-    cluster.store(count, len)?;
+    cluster.store_at(writer, count, len)?;
     let seconds = start.elapsed().as_secs_f64();
     let bytes = f64::from(count) * len as f64;
     Ok(Run {

@@ -19,6 +19,7 @@ pub(super) fn render(document: &Document, plots: &[Named]) -> String {
     text.push_str(&repaired(&document.repaired));
     text.push_str(&cells(&document.cells));
     text.push_str(&summary(document));
+    text.push_str(&super::claims::section(&document.cells));
     text.push_str(&encoded(&document.encoded));
     text.push_str(&filled(&document.filled));
     text.push_str(&ycsb(&document.ycsb));

@@ -90,8 +90,8 @@ impl Options {
         self
     }
 
-    /// In three seeds of four chunks are made by graphs, of any scheme, with more or less memory for them. In one of four of these writers
-    /// have parities made of products, and in another one that is chosen, by the seed alone.
+    /// In three seeds of four chunks are made by graphs, of any scheme, with more or less memory for them. In every other one of these
+    /// writers have parities made of products, and in one of four that is chosen; in one of four there are two zones. All by the seed alone.
     pub(super) fn with_graphs(mut self, rng: &mut Rng) -> Self {
         let may_be_without = self.focus != Focus::Graphs && rng.once_in(4);
         if self.objects.is_none() || may_be_without {
@@ -101,9 +101,9 @@ impl Options {
         let execution = if rng.once_in(4) { Execution::Incoherent } else { Execution::Coherent };
         let reads = (!self.seed.is_multiple_of(3))
             .then(|| Scheme::ALL[(self.seed / 3 % Scheme::ALL.len() as u64) as usize]);
-        let ways = [EncodeBy::Tri, EncodeBy::Node, EncodeBy::Auto, EncodeBy::Node];
+        let ways = [EncodeBy::Tri, EncodeBy::Node, EncodeBy::Tri, EncodeBy::Auto];
         let encode = ways[(self.seed / 2 % 4) as usize];
-        let zone_price_us = [0, 8_000][(self.seed / 8 % 2) as usize];
+        let zone_price_us = if self.seed / 8 % 4 == 1 { 8_000 } else { 0 };
         self.graphs = GraphSettings { repair, reads, encode, execution, zone_price_us };
         self.limits.sum_bytes = [100_000, 1 << 20, 8 << 20][(self.seed / 4 % 3) as usize];
         self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);

@@ -6,6 +6,8 @@ use types::{Geometry, GroupId, NodeId};
 use super::ways::Forecast;
 use crate::objects::scope::Scope;
 
+/// A node that is none of the map.
+const OTHERS: NodeId = NodeId(u16::MAX);
 const MIB: f64 = 1_048_576.0;
 /// Picoseconds in a microsecond.
 const PICOS: f64 = 1e6;
@@ -25,16 +27,25 @@ pub(super) fn forecast(
     let chunk_len = u32::try_from(stripe.chunk_len()).ok()?.min(graph::limits::MAX_STRAND_BYTES);
     let links = links(scope, &holders, carried(code.n() as f64 / code.k() as f64, known));
     let (len, aim, execution) = (chunk_len, Aim::READER, Execution::Coherent);
-    let question = EncodeQuestion { code, holders: &holders, len, links: &links, aim, execution };
+    let lent = lent(&holders, code.k(), scope.here().node);
     let bytes = f64::from(chunk_len) * code.k() as f64;
     let price_us = f64::from(scope.graphs().zone_price_us);
-    let of = |scheme| {
+    let of = |scheme, holders: &[NodeId]| {
+        let question = EncodeQuestion { code, holders, len, links: &links, aim, execution };
         let prediction = plan_encode(&question, scheme).ok()?.prediction;
         let zones_us = price_us * prediction.zone_bytes as f64 / MIB;
         Some([prediction.us, zones_us].map(|us| us * PICOS / bytes))
     };
-    let ([node, node_zones], [tri, tri_zones]) = (of(Scheme::Star)?, of(Scheme::Tri)?);
+    let ([node, node_zones], [tri, tri_zones]) = (of(Scheme::Star, &holders)?, of(Scheme::Tri, &lent)?);
     Some(Forecast { time: [node, tri], zones: [node_zones, tri_zones] })
+}
+
+/// Who gives products of each role's chunk: of one that the writer keeps itself others do, to whom it lends it (`sums`), for the model somebody
+/// without any other work.
+fn lent(holders: &[NodeId], k: usize, writer: NodeId) -> Vec<NodeId> {
+    let giver =
+        |(role, holder): (usize, &NodeId)| if role < k && *holder == writer { OTHERS } else { *holder };
+    holders.iter().enumerate().map(giver).collect()
 }
 
 /// Bytes a second that the writer's link has carried, where it has sent so many for each byte of a value, or one.
@@ -67,6 +78,14 @@ fn links(scope: &Scope<'_>, holders: &[NodeId], carried: Option<f64>) -> Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_writer_keeps_of_data_others_give_products_of() {
+        let holders = [1, 2, 3, 4, 5].map(NodeId);
+        let [data, parity] = [2, 4].map(|writer| lent(&holders, 3, NodeId(writer)));
+        assert_eq!(data, [NodeId(1), OTHERS, NodeId(3), NodeId(4), NodeId(5)]);
+        assert_eq!(parity, holders);
+    }
 
     #[test]
     fn a_link_carries_what_was_sent_over_it_by_the_way_that_sent_most() {
