@@ -1,6 +1,6 @@
 //! What rows of enough runs say of two questions: whether `auto` is about as fast as the best way, and whether any scheme is slower coherently.
 
-use super::Filled;
+use super::rows::Filled;
 
 /// Runs of which the median is an answer.
 const ENOUGH: usize = 7;
@@ -72,8 +72,8 @@ impl Filled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Trouble;
     use super::*;
+    use crate::fills::rows::Trouble;
 
     fn row(way: &str, execution: &str, seconds: f64, runs: usize) -> Filled {
         let (way, execution) = (way.to_owned(), execution.to_owned());

@@ -16,7 +16,7 @@ use processes::binary::{binary, forget_settings};
 use processes::namespaces::{Machines, Process};
 use processes::pages::{metric, page};
 
-use super::Trouble;
+use super::rows::Trouble;
 
 const COORDINATOR_PORT: u16 = 9179;
 const HTTP_PORT: u16 = 9180;

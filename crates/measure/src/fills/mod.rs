@@ -4,6 +4,7 @@
 mod answers;
 mod machines;
 mod parts;
+mod rows;
 mod uploads;
 
 use std::fmt::Write as _;
@@ -13,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use codec::Code;
-use serde::{Deserialize, Serialize};
 
 use answers::answers;
 use machines::{Cluster, Plan};
+use rows::{Filled, Trouble, line};
 
 /// How chunks are made, and how the steps of graphs work.
 const WAYS: [(&str, &str); 11] = [
@@ -38,18 +39,6 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// How often it is looked whether a fill has ended.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// What is wrong with one of those whose chunks are needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Trouble {
-    /// Nothing
-    None,
-    /// Its link has a quarter of the bandwidth
-    Slow,
-    /// Its process stands still for half of the time
-    Busy,
-}
 
 /// A holder is filled over shaped links, as a page.
 #[derive(Parser, Debug)]
@@ -87,31 +76,6 @@ struct Arguments {
     out: PathBuf,
 }
 
-/// One way of filling, measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Filled {
-    code: String,
-    mbit: u32,
-    #[serde(default = "nothing")]
-    trouble: Trouble,
-    /// How often it was run.
-    #[serde(default)]
-    runs: usize,
-    way: String,
-    execution: String,
-    /// Bytes of a chunk, in KiB.
-    #[serde(default = "mebibyte")]
-    chunk: u32,
-    /// Bytes of the chunks that the node has got.
-    bytes: u64,
-    /// From when it knew what it lacked to the last of them, median, least and most.
-    seconds: [f64; 3],
-    /// Bytes that all nodes have sent each other, median.
-    sent_bytes: u64,
-    /// Processor time of all nodes, median.
-    cpu_seconds: f64,
-}
-
 /// What one run has taken.
 struct Run {
     bytes: u64,
@@ -124,14 +88,6 @@ struct Run {
 #[must_use]
 pub fn main() -> ExitCode {
     crate::ended("fills", run(&Arguments::parse()))
-}
-
-fn nothing() -> Trouble {
-    Trouble::None
-}
-
-fn mebibyte() -> u32 {
-    1024
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
@@ -280,46 +236,6 @@ impl Arguments {
         let both = format!("{way}/{execution}");
         self.ways.is_empty() || self.ways.iter().any(|it| *it == way || *it == both)
     }
-}
-
-impl Filled {
-    fn is_same_as(&self, other: &Self) -> bool {
-        let key = |filled: &Self| (filled.mbit, filled.trouble, filled.chunk);
-        let names = |filled: &Self| [&filled.code, &filled.way, &filled.execution].map(String::clone);
-        key(self) == key(other) && names(self) == names(other)
-    }
-
-    fn mib_per_s(&self) -> f64 {
-        self.bytes as f64 / MIB as f64 / self.seconds[0]
-    }
-
-    /// Of what the link of the node that is filled would carry.
-    fn of_link(&self) -> f64 {
-        self.bytes as f64 * 8e-6 / f64::from(self.mbit) / self.seconds[0]
-    }
-}
-
-fn line(filled: &Filled) -> String {
-    format!(
-        "| {} | {} | {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
-        filled.code,
-        filled.chunk,
-        filled.mbit,
-        match filled.trouble {
-            Trouble::None => "none",
-            Trouble::Slow => "slow link",
-            Trouble::Busy => "busy node",
-        },
-        filled.way,
-        if filled.execution == "incoherent" { ", incoherent" } else { "" },
-        filled.seconds[0],
-        filled.seconds[1],
-        filled.seconds[2],
-        filled.mib_per_s(),
-        filled.of_link(),
-        filled.sent_bytes as f64 / filled.bytes as f64,
-        filled.cpu_seconds / (filled.bytes as f64 / MIB as f64) * 1e3,
-    )
 }
 
 fn page(all: &[Filled]) -> String {

@@ -8,8 +8,9 @@ use codec::Code;
 use gestalt::{Bytes, Client, Options, Range};
 use tokio::runtime::Builder;
 
+use super::Arguments;
 use super::machines::{Cluster, Plan};
-use super::{Arguments, Trouble};
+use super::rows::Trouble;
 
 /// A cell, which is what is read.
 const CELL: u64 = 64 << 10;

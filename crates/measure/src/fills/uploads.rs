@@ -7,7 +7,8 @@ use std::time::Instant;
 use codec::Code;
 
 use super::machines::{Cluster, Plan};
-use super::{Arguments, KIB, MIB, Trouble};
+use super::rows::Trouble;
+use super::{Arguments, KIB, MIB};
 
 /// As `--encode-by` says.
 const WAYS: [&str; 3] = ["node", "tri", "auto"];
