@@ -156,6 +156,10 @@ settings! {
         #[arg(long, env = "GESTALT_CODING_PLACE", value_enum)]
         #[serde(deserialize_with = "from_text")]
         pub coding_place: Option<CodingPlace>,
+        /// What a MiB that goes from one zone to another costs where the model chooses between coding graphs, in microseconds: at 8400
+        /// it is as dear as one more that the busiest link of 1 Gbit/s has to carry [default: 0]
+        #[arg(long, env = "GESTALT_ZONE_PRICE", value_parser = clap::value_parser!(u32).range(..=1_000_000_000))]
+        pub zone_price: Option<u32>,
         /// Failure domain, for example a rack
         #[arg(long, env = "GESTALT_ZONE")]
         pub zone: Option<String>,

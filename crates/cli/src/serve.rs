@@ -134,6 +134,7 @@ fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
             reads: settings.read_lost_by.unwrap_or_default().scheme(),
             encode: settings.encode_by.unwrap_or_default().into(),
             execution: settings.graphs.unwrap_or_default().into(),
+            zone_price_us: settings.zone_price.unwrap_or_default(),
         },
         zone: settings.zone.unwrap_or_default(),
         timing: clients.timing(lease),

@@ -101,6 +101,8 @@ pub enum EncodeBy {
     Node,
     /// The holders of its data, of products that they send each other: the node sends data alone.
     Tri,
+    /// Whichever of these takes less, by what the model of coding graphs says and by what values have taken.
+    Auto,
 }
 
 impl From<EncodeBy> for proto::EncodeBy {
@@ -108,6 +110,7 @@ impl From<EncodeBy> for proto::EncodeBy {
         match by {
             EncodeBy::Node => Self::Node,
             EncodeBy::Tri => Self::Tri,
+            EncodeBy::Auto => Self::Auto,
         }
     }
 }

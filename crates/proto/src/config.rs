@@ -94,11 +94,19 @@ pub struct GraphSettings {
     pub encode: EncodeBy,
     /// Slice by slice, or all at once.
     pub execution: Execution,
+    /// What a MiB from one zone to another costs a planner, in microseconds.
+    pub zone_price_us: u32,
 }
 
 impl Default for GraphSettings {
     fn default() -> Self {
-        Self { repair: None, reads: None, encode: EncodeBy::Node, execution: Execution::Coherent }
+        Self {
+            repair: None,
+            reads: None,
+            encode: EncodeBy::Node,
+            execution: Execution::Coherent,
+            zone_price_us: 0,
+        }
     }
 }
 
@@ -111,6 +119,8 @@ pub enum EncodeBy {
     /// The holders of data chunks send products of what they get to the holders of parities, who add them up: the writer sends data alone,
     /// and checksums of the rest. What does not come about so it sends.
     Tri,
+    /// One of these, by what the model says and values have taken.
+    Auto,
 }
 
 /// Bounds of queues and batches.

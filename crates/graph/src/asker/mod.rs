@@ -17,7 +17,7 @@ use codec::Code;
 use types::{GroupId, NodeId, Time, ViewVersion};
 
 use crate::graph::{AskerId, Class, Execution, Graph, Part, Place, RunId};
-use crate::limits::{MAX_ATTEMPTS, RUNS_PER_TASK};
+use crate::limits::{MAX_ATTEMPTS, MIN_SLICE_BYTES, RUNS_PER_TASK};
 use crate::message::{Message, Report, Why};
 use crate::model::Links;
 use crate::planner::{Aim, Envelope, Question, Scheme, Shape, Source, Unplannable, Wanted, plan};
@@ -64,6 +64,8 @@ pub struct TaskConfig {
     pub least_patience_us: u64,
     /// Graphs that are started at most, and no more than [`MAX_ATTEMPTS`]: one where there is another way to what is wanted.
     pub attempts: u32,
+    /// Bytes of slices that may be on their way to the asker: its windows are no longer, where slices can be shorter.
+    pub flow_bytes: u64,
     /// Nodes that are asked only if there is no other way.
     pub avoided: Vec<NodeId>,
     /// Whether the asker looks what holds a graph up.
@@ -320,7 +322,16 @@ impl Task {
 
     fn withdraw(&mut self) {
         let Some(attempt) = self.attempt.take() else { return };
-        for to in attempt.graph().places() {
+        // Who has not been sent the graph need not have it.
+        let mut unsent = Vec::new();
+        self.commands.retain(|command| match command {
+            TaskCommand::Send { to, message: Message::Start(_) } => {
+                unsent.push(*to);
+                false
+            }
+            _ => true,
+        });
+        for to in attempt.graph().places().into_iter().filter(|place| !unsent.contains(place)) {
             self.commands.push_back(TaskCommand::Send { to, message: Message::Cancel(attempt.run()) });
         }
     }
@@ -395,7 +406,21 @@ impl Task {
             aim: config.aim,
             execution: config.execution,
         };
-        plan(&question, config.scheme)
+        plan(&question, config.scheme).map(|shape| self.within_memory(shape, links))
+    }
+
+    /// In shorter slices, if the windows of what comes to the asker would take more than they may.
+    fn within_memory(&self, shape: Shape, links: &Links) -> Shape {
+        let is_asker = |step: u32| shape.steps[step as usize].at == Place::Asker;
+        let edges = shape.edges.iter().filter(|edge| is_asker(edge.to) && !is_asker(edge.from)).count();
+        let slices = (edges as u64 * u64::from(shape.window)).max(1);
+        let most = u32::try_from(self.config.flow_bytes / slices).unwrap_or(u32::MAX);
+        if shape.slice_len <= most || self.config.execution == Execution::Incoherent {
+            return shape;
+        }
+        let halves = std::iter::successors(Some(shape.slice_len), |len| Some(len / 2));
+        let slice_len = halves.take_while(|len| *len >= MIN_SLICE_BYTES).find(|len| *len <= most);
+        shape.with_slices(slice_len.unwrap_or(MIN_SLICE_BYTES), links)
     }
 
     /// Whether what is wanted cannot be computed even if everybody had what is not known to be missing.

@@ -64,8 +64,8 @@ impl Memory {
         }
     }
 
-    /// Takes `bytes` for a run, if there is room.
-    pub(super) fn reserve(&mut self, class: Class, bytes: u64, rules: Rules) -> bool {
+    /// Whether there is room for `bytes` of a run.
+    pub(super) fn has_room(&self, class: Class, bytes: u64, rules: Rules) -> bool {
         let kept_free = class == Class::Repair && rules.prevent(Bug::NoReserve);
         let (most, runs) = match kept_free {
             true => (self.most_bytes.saturating_sub(self.reserve_bytes), MAX_RUNS - READER_RUNS),
@@ -73,7 +73,12 @@ impl Memory {
         };
         let (used, running) = (self.reserved.iter().sum::<u64>(), self.runs.iter().sum::<usize>());
         let has_room = used.saturating_add(bytes) <= most && running < runs;
-        if !has_room && rules.prevent(Bug::TakesWithoutRoom) {
+        has_room || !rules.prevent(Bug::TakesWithoutRoom)
+    }
+
+    /// Takes `bytes` for a run, if there is room.
+    pub(super) fn reserve(&mut self, class: Class, bytes: u64, rules: Rules) -> bool {
+        if !self.has_room(class, bytes, rules) {
             return false;
         }
         self.reserved[index(class)] += bytes;

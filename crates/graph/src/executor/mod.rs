@@ -158,6 +158,13 @@ impl Executor {
         self.memory.load(self.runs.len())
     }
 
+    /// Whether there is memory for the part that `me` has in a graph.
+    #[must_use]
+    pub fn has_room(&self, graph: &Arc<Graph>, me: Place) -> bool {
+        let run = Run::new(Arc::clone(graph), me, Time(0));
+        self.memory.has_room(graph.class, run.reserved(), self.rules)
+    }
+
     /// What was done so far.
     #[must_use]
     pub fn counters(&self) -> &Counters {

@@ -119,6 +119,8 @@ pub(super) struct Bypass {
     pub to: usize,
     pub span: usize,
     pub way_us: f64,
+    /// What its giver takes to send a byte along all of its edges, in microseconds.
+    pub giver_us: f64,
 }
 
 impl Turn {
@@ -242,7 +244,8 @@ impl Outline {
                 continue;
             }
             let behind = self.behind(edges.clone());
-            let (span, place) = (self.steps[step].span, self.steps[step].place);
+            let StepLine { span, place, sends_away, .. } = self.steps[step];
+            let giver_us = sends_away * self.places[place].up_us;
             let bypass = edges.map(|edge| (edge, self.edges[edge])).filter(|(_, line)| behind[line.to]);
             let away = bypass.filter(|(_, line)| line.to_place != place);
             self.bypasses.extend(away.map(|(edge, line)| Bypass {
@@ -250,6 +253,7 @@ impl Outline {
                 to: line.to,
                 span,
                 way_us: line.way_us,
+                giver_us,
             }));
         }
     }

@@ -62,7 +62,7 @@ pub(crate) struct Round<const N: usize> {
     portions: Vec<Portion<N>>,
     places: Vec<PlaceRound<N>>,
     steps: Vec<StepRound<N>>,
-    /// When the first slice of each bypass has begun to be sent.
+    /// When the giver of each bypass has begun to send its first slices.
     sent: Vec<Lanes<N>>,
     /// What windows need for all that follows the first slices.
     pub windows_us: [f64; N],
@@ -172,13 +172,14 @@ impl Outline {
             steps[number].begun = begun;
             let (up_us, sent) = (self.places[step.place].up_us, portion.first_sent);
             let mut up_free = places[step.place].up_free;
+            let given = begun.max(up_free);
             for (at, edge) in edges.by_ref().take(step.sends as usize) {
                 let mut received = begun;
                 if edge.to_place != step.place {
                     let from = begun.max(Lanes::all(edge.allowed_us)).max(up_free);
                     up_free = from + sent * up_us;
                     if bypasses.next_if(|bypass| bypass.edge == at).is_some() {
-                        bypassed.push(from);
+                        bypassed.push(given);
                     }
                     let landed = from + sent * up_us.max(edge.pair_us) + Lanes::all(edge.way_us);
                     let down_us = self.places[edge.to_place].down_us;
@@ -232,21 +233,25 @@ impl Outline {
     fn all_windows_us<const N: usize>(&self, flows: &[Flow; N], round: &Round<N>) -> Lanes<N> {
         let mut most = Lanes(flows.map(|flow| self.windows_us(flow)));
         for (bypass, sent) in self.bypasses.iter().zip(&round.sent) {
-            let cycle = round.steps[bypass.to].begun - *sent + Lanes::all(bypass.way_us);
-            most = most.max(cycle * Lanes(flows.each_ref().map(|flow| self.cycles(bypass, flow))));
+            let credited = round.steps[bypass.to].begun - *sent + Lanes::all(bypass.way_us);
+            // A step sends along all of its edges or none: so the others of a batch come one after the other.
+            let batch = Lanes(flows.each_ref().map(|flow| f64::from((flow.window / 2).max(1))));
+            let others = round.portions[bypass.span].first_sent * bypass.giver_us * (batch - Lanes::all(1.0));
+            most = most
+                .max((credited + others) * Lanes(flows.each_ref().map(|flow| self.windows(bypass, flow))));
         }
         most
     }
 
-    /// How often an edge waits for credits, one behind the other: the first slice beyond a window is allowed when half of the window has been
-    /// taken in.
-    fn cycles(&self, bypass: &Bypass, flow: &Flow) -> f64 {
+    /// How many windows of slices follow the first one: the first slice of each is allowed when half of the one before has been taken in, which
+    /// is waited for once in each.
+    fn windows(&self, bypass: &Bypass, flow: &Flow) -> f64 {
         if flow.execution == Execution::Incoherent {
             return 0.0;
         }
         let window = u32::from(flow.window.max(1));
         let slices = self.spans[bypass.span].div_ceil(flow.slice_len);
-        f64::from(slices.saturating_sub(window)) / f64::from(window / 2 + 1)
+        f64::from(slices.saturating_sub(window)) / f64::from(window)
     }
 
     /// What the busiest link or process needs for what follows the first slices.

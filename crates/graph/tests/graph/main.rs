@@ -9,6 +9,7 @@ mod looks;
 mod model;
 mod pairs;
 mod planted;
+mod room;
 mod solve;
 mod support;
 mod theory;

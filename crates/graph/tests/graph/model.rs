@@ -80,8 +80,10 @@ fn encoding_is_predicted_too_where_sums_follow_a_chain_beside_what_they_wait_for
                 let (predicted, took) = encoding_times(&code, len, gbit, *scheme);
                 let error = (predicted / took - 1.0).abs();
                 let is_chain = *scheme == Scheme::Chain;
+                // Of long chunks at 1 Gbit/s windows decide, which wait for the whole chain.
+                let most = if len >= 1 << 20 && gbit < 2.0 { 0.12 } else { 0.25 };
                 assert!(
-                    !is_chain || error < 0.25,
+                    !is_chain || error < most,
                     "{}+{} {len} {gbit}: {predicted} {took}",
                     code.k(),
                     code.m()

@@ -132,6 +132,7 @@ impl Cluster {
             deadline_us: 2_000_000,
             least_patience_us: 5_000,
             attempts: MAX_ATTEMPTS,
+            flow_bytes: u64::MAX,
             avoided: Vec::new(),
             looks: false,
             rules: Rules::all(),

@@ -16,7 +16,7 @@ use processes::binary::{binary, forget_settings};
 use processes::namespaces::{Machines, Process};
 use processes::pages::{metric, page};
 
-use super::Trouble;
+use super::rows::Trouble;
 
 const COORDINATOR_PORT: u16 = 9179;
 const HTTP_PORT: u16 = 9180;
@@ -72,9 +72,10 @@ pub(super) struct Plan {
     pub mbit: u32,
     /// What is wrong with one of them.
     pub trouble: Trouble,
-    /// `--repair-by`, `--graphs`.
-    pub repair_by: &'static str,
-    pub graphs: &'static str,
+    /// Longest chunk, as operators write it.
+    pub chunk: String,
+    /// What all of its nodes are told beside, as flags.
+    pub flags: Vec<String>,
 }
 
 /// A running one. Dropping it ends its processes.
@@ -96,14 +97,11 @@ fn address(node: u16) -> Ipv4Addr {
 }
 
 impl Cluster {
-    /// Starts one, and waits until it serves.
+    /// Starts one, and waits until it serves. Its links have no limit yet.
     pub(super) fn start(plan: &Plan, dir: &Path) -> Result<Self, String> {
         let addresses: Vec<Ipv4Addr> =
             [OUTSIDE, CLIENT].into_iter().chain((0..plan.nodes).map(address)).collect();
         let machines = Machines::build(&addresses)?;
-        for node in 0..plan.nodes {
-            machines.shape(address(node), plan.mbit)?;
-        }
         let nodes = (0..plan.nodes).map(|node| Process::new(format!("node {node}"), dir)).collect();
         let coordinator = Process::new("coordinator".to_owned(), dir);
         let mut cluster = Self { plan: plan.clone(), program: binary()?, machines, coordinator, nodes };
@@ -112,8 +110,21 @@ impl Cluster {
         cluster.wait_for("nodes that serve", |cluster| {
             (0..cluster.plan.nodes).all(|node| cluster.page(node, "/readyz").is_ok())
         })?;
-        cluster.order(&["namespace", "set", "default", "--striped-above", "64KiB", "--chunk", "1MiB"])?;
+        cluster.order(&[
+            "namespace",
+            "set",
+            "default",
+            "--striped-above",
+            "64KiB",
+            "--chunk",
+            &plan.chunk,
+        ])?;
         Ok(cluster)
+    }
+
+    /// From now on the link of each node carries no more than is planned.
+    pub(super) fn shape_nodes(&self) -> Result<(), String> {
+        (0..self.plan.nodes).try_for_each(|node| self.machines.shape(address(node), self.plan.mbit))
     }
 
     fn start_coordinator(&mut self) -> Result<(), String> {
@@ -145,10 +156,9 @@ impl Cluster {
             "--memory=1GiB".to_owned(),
             "--workers=1".to_owned(),
             "--evict=none".to_owned(),
-            format!("--repair-by={}", self.plan.repair_by),
-            format!("--graphs={}", self.plan.graphs),
             format!("--parent-pid={}", std::process::id()),
         ];
+        let args = [&args[..], &self.plan.flags[..]].concat();
         self.nodes[usize::from(node)].start(self.machines.at(at), &self.program, &args)
     }
 
@@ -169,7 +179,12 @@ impl Cluster {
 
     /// Stores values of `len` bytes, `count` of them.
     pub(super) fn store(&self, count: u32, len: usize) -> Result<(), String> {
-        let to = SocketAddr::from((address(0), MEMCACHED_PORT));
+        self.store_at(0, count, len)
+    }
+
+    /// The same at a node.
+    pub(super) fn store_at(&self, node: u16, count: u32, len: usize) -> Result<(), String> {
+        let to = SocketAddr::from((address(node), MEMCACHED_PORT));
         self.machines.at(OUTSIDE).run(move || store(to, count, len).map_err(|error| error.to_string()))
     }
 
@@ -231,13 +246,23 @@ impl Cluster {
 
     /// Asks again and again; how long it took.
     pub(super) fn wait_for(&self, what: &str, is_there: impl Fn(&Self) -> bool) -> Result<Duration, String> {
+        self.wait_looking_every(Duration::from_millis(50), what, is_there)
+    }
+
+    /// The same, so often.
+    pub(super) fn wait_looking_every(
+        &self,
+        pause: Duration,
+        what: &str,
+        is_there: impl Fn(&Self) -> bool,
+    ) -> Result<Duration, String> {
         let start = Instant::now();
         while !is_there(self) {
             if start.elapsed() > PATIENCE {
                 let words: Vec<String> = self.nodes.iter().map(Process::last_line).collect();
                 return Err(format!("no {what} within {PATIENCE:?}: {}", words.join(" | ")));
             }
-            sleep(Duration::from_millis(50));
+            sleep(pause);
         }
         Ok(start.elapsed())
     }

@@ -1,24 +1,28 @@
 //! `cargo xtask bench fills`: a node is lost, and another one gets the chunks of long values that it had, over links of limited
-//! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`). Real processes in network namespaces; needs root, `ip` and `tc`.
+//! bandwidth, by each scheme; or a client reads parts of what is lost (`parts`), or writes values (`uploads`). Real processes in network namespaces; needs root, `ip` and `tc`.
 
+mod answers;
 mod machines;
 mod parts;
+mod rows;
+mod uploads;
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use codec::Code;
-use serde::{Deserialize, Serialize};
 
+use answers::answers;
 use machines::{Cluster, Plan};
+use rows::{Filled, Trouble, line};
 
 /// How chunks are made, and how the steps of graphs work.
-const WAYS: [(&str, &str); 8] = [
+const WAYS: [(&str, &str); 11] = [
     ("cells", "coherent"),
     ("star", "coherent"),
     ("lrc", "coherent"),
@@ -26,20 +30,15 @@ const WAYS: [(&str, &str); 8] = [
     ("chain", "coherent"),
     ("tri", "coherent"),
     ("auto", "coherent"),
+    ("star", "incoherent"),
+    ("ppr", "incoherent"),
     ("chain", "incoherent"),
+    ("tri", "incoherent"),
 ];
+const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// What is wrong with one of those whose chunks are needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Trouble {
-    /// Nothing
-    None,
-    /// Its link has a quarter of the bandwidth
-    Slow,
-    /// Its process stands still for half of the time
-    Busy,
-}
+/// How often it is looked whether a fill has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A holder is filled over shaped links, as a page.
 #[derive(Parser, Debug)]
@@ -54,10 +53,13 @@ struct Arguments {
     /// What is wrong with one of the nodes whose chunks are needed
     #[arg(long, value_delimiter = ',', value_enum, default_values_t = [Trouble::None, Trouble::Slow, Trouble::Busy])]
     trouble: Vec<Trouble>,
-    /// Chunks of 1 MiB that the node gets at 100 Mbit/s; twice as many at ten times that
+    /// Chunks of 1 MiB that the node gets at 100 Mbit/s, or as many bytes in others; twice as many at ten times that
     #[arg(long, default_value_t = 32)]
     chunks: u32,
-    /// Ways: as --repair-by says; all of them if not given
+    /// Lengths of chunks, in KiB
+    #[arg(long, value_delimiter = ',', default_values_t = [1024])]
+    chunk: Vec<u32>,
+    /// Ways: as --repair-by says, or with /coherent or /incoherent behind; all of them if not given
     #[arg(long, value_delimiter = ',')]
     ways: Vec<String>,
     /// Runs of each, of which the median counts; ways take turns
@@ -66,31 +68,12 @@ struct Arguments {
     /// A client reads parts of a lost chunk, and nobody is filled
     #[arg(long)]
     parts: bool,
+    /// Values are written, and nobody is filled
+    #[arg(long, conflicts_with = "parts")]
+    uploads: bool,
     /// Where the page goes. What is not measured is kept from the last time
     #[arg(long, default_value = "docs/benchmarks")]
     out: PathBuf,
-}
-
-/// One way of filling, measured.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Filled {
-    code: String,
-    mbit: u32,
-    #[serde(default = "nothing")]
-    trouble: Trouble,
-    /// How often it was run.
-    #[serde(default)]
-    runs: usize,
-    way: String,
-    execution: String,
-    /// Bytes of the chunks that the node has got.
-    bytes: u64,
-    /// From when it knew what it lacked to the last of them, median, least and most.
-    seconds: [f64; 3],
-    /// Bytes that all nodes have sent each other, median.
-    sent_bytes: u64,
-    /// Processor time of all nodes, median.
-    cpu_seconds: f64,
 }
 
 /// What one run has taken.
@@ -107,28 +90,45 @@ pub fn main() -> ExitCode {
     crate::ended("fills", run(&Arguments::parse()))
 }
 
-fn nothing() -> Trouble {
-    Trouble::None
-}
-
 fn run(arguments: &Arguments) -> Result<(), String> {
     if arguments.parts {
         return parts::run(arguments);
     }
+    if arguments.uploads {
+        return uploads::run(arguments);
+    }
     let mut all = open(&arguments.out.join("fills.json"))?;
-    for code in &arguments.codes {
-        for (mbit, trouble) in
-            arguments.mbit.iter().flat_map(|mbit| arguments.trouble.iter().map(|trouble| (*mbit, *trouble)))
-        {
-            for filled in measure(arguments, code, mbit, trouble)? {
-                println!("{}", line(&filled));
-                keep(&mut all, filled);
-            }
-            // After each of them: the next one may fail.
-            save(arguments, &all)?;
+    for scene in scenes(arguments) {
+        for filled in measure(arguments, &scene)? {
+            println!("{}", line(&filled));
+            keep(&mut all, filled);
         }
+        // After each of them: the next one may fail.
+        save(arguments, &all)?;
     }
     Ok(())
+}
+
+/// What ways take turns in.
+struct Scene {
+    code: String,
+    mbit: u32,
+    trouble: Trouble,
+    /// In KiB.
+    chunk: u32,
+}
+
+fn scenes(arguments: &Arguments) -> Vec<Scene> {
+    let mut scenes = Vec::new();
+    for code in &arguments.codes {
+        for mbit in &arguments.mbit {
+            for trouble in &arguments.trouble {
+                let scene = |chunk| Scene { code: code.clone(), mbit: *mbit, trouble: *trouble, chunk };
+                scenes.extend(arguments.chunk.iter().map(|chunk| scene(*chunk)));
+            }
+        }
+    }
+    scenes
 }
 
 /// What was measured the last time.
@@ -158,19 +158,20 @@ fn save(arguments: &Arguments, all: &[Filled]) -> Result<(), String> {
 }
 
 /// All ways, which take turns.
-fn measure(arguments: &Arguments, name: &str, mbit: u32, trouble: Trouble) -> Result<Vec<Filled>, String> {
+fn measure(arguments: &Arguments, scene: &Scene) -> Result<Vec<Filled>, String> {
+    let Scene { code: name, mbit, trouble, chunk } = scene;
     let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
     let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
-    let is_wanted = |way: &str| arguments.ways.is_empty() || arguments.ways.iter().any(|it| it == way);
-    let ways: Vec<_> = WAYS.into_iter().filter(|(way, _)| is_wanted(way)).collect();
+    let ways: Vec<_> = WAYS.into_iter().filter(|way| arguments.wants(*way)).collect();
     let mut runs: Vec<Vec<Run>> = ways.iter().map(|_| Vec::new()).collect();
-    let chunks = arguments.chunks * if mbit >= 1000 { 2 } else { 1 };
+    let bytes = arguments.chunks as usize * MIB * if *mbit >= 1000 { 2 } else { 1 };
+    let (nodes, chunk_len) = (code.n() as u16 + 1, *chunk as usize * KIB);
     for _ in 0..arguments.runs {
         for ((way, execution), runs) in ways.iter().zip(&mut runs) {
-            let nodes = code.n() as u16 + 1;
-            let plan =
-                Plan { profile: name.to_owned(), nodes, mbit, trouble, repair_by: way, graphs: execution };
-            runs.push(fill(&plan, code.k(), chunks)?);
+            let flags = vec![format!("--repair-by={way}"), format!("--graphs={execution}")];
+            let (profile, chunk) = (name.clone(), format!("{chunk}KiB"));
+            let plan = Plan { profile, nodes, mbit: *mbit, trouble: *trouble, chunk, flags };
+            runs.push(fill(&plan, code.k(), chunk_len, (bytes / chunk_len) as u32)?);
         }
     }
     let filled = |((way, execution), runs): ((&str, &str), Vec<Run>)| {
@@ -180,9 +181,10 @@ fn measure(arguments: &Arguments, name: &str, mbit: u32, trouble: Trouble) -> Re
             [values[values.len() / 2], values[0], values[values.len() - 1]]
         };
         Filled {
-            code: name.to_owned(),
-            mbit,
-            trouble,
+            code: name.clone(),
+            mbit: *mbit,
+            trouble: *trouble,
+            chunk: *chunk,
             runs: runs.len(),
             way: way.to_owned(),
             execution: execution.to_owned(),
@@ -196,86 +198,61 @@ fn measure(arguments: &Arguments, name: &str, mbit: u32, trouble: Trouble) -> Re
 }
 
 /// Values of one stripe each; then a node is killed, and what it held is made anew at the one that is to spare.
-fn fill(plan: &Plan, k: usize, chunks: u32) -> Result<Run, String> {
+fn fill(plan: &Plan, k: usize, chunk_len: usize, chunks: u32) -> Result<Run, String> {
     const HERE: &str = "gestalt_object_chunks";
     const LACKING: &str = "gestalt_object_lacking_chunks";
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut cluster = Cluster::start(plan, dir.path())?;
-    cluster.store(chunks, k * MIB)?;
+    cluster.store(chunks, k * chunk_len)?;
     let of_role = u64::from(chunks);
     let all = of_role * u64::from(plan.nodes - 1);
     cluster.wait_for("chunks at all nodes", |cluster| cluster.metric(HERE) == all)?;
+    cluster.shape_nodes()?;
+    let has = |node: u16, count: u64| cluster.metric_of(node, HERE) == Some(count);
     // Not the one that clients write to.
-    let has_chunks = |node: &u16| cluster.metric_of(*node, HERE) == Some(of_role);
-    let mut holders = (1..plan.nodes).filter(has_chunks);
+    let mut holders = (1..plan.nodes).filter(|node| has(*node, of_role));
     let (lost, troubled) =
         holders.next().zip(holders.next()).ok_or("no two nodes have a chunk of each value")?;
+    let spare = (0..plan.nodes).find(|node| has(*node, 0)).ok_or("no node is to spare")?;
+    let here = |cluster: &Cluster| cluster.metric_of(spare, HERE).unwrap_or(0);
     let _busy = cluster.trouble(troubled)?;
     cluster.kill(lost);
     // From when it is known what is lacking: a graph makes many chunks, and they are there at once when it ends.
-    let has_begun = |cluster: &Cluster| cluster.metric(LACKING) > 0 || cluster.metric(HERE) > all - of_role;
-    cluster.wait_for("a fill that begins", has_begun)?;
+    let has_begun =
+        |cluster: &Cluster| cluster.metric_of(spare, LACKING).is_some_and(|it| it > 0) || here(cluster) > 0;
+    cluster.wait_looking_every(LOOK, "a fill that begins", has_begun)?;
     let sent = || cluster.metric("gestalt_peer_sent_bytes_total");
     // Those that are there by now do not count: when they were asked for nobody has seen.
-    let (first, sent_before, cpu_before, start) =
-        (cluster.metric(HERE), sent(), cluster.cpu_seconds(), Instant::now());
-    cluster.wait_for("fill that ends", |cluster| cluster.metric(HERE) == all)?;
+    let (first, start) = (here(&cluster), Instant::now());
+    let (sent_before, cpu_before) = (sent(), cluster.cpu_seconds());
+    cluster.wait_looking_every(LOOK, "fill that ends", |cluster| here(cluster) == of_role)?;
     let seconds = start.elapsed().as_secs_f64();
     let (sent_bytes, cpu_seconds) = (sent() - sent_before, cluster.cpu_seconds() - cpu_before);
-    Ok(Run { bytes: (all - first) * MIB as u64, seconds, sent_bytes, cpu_seconds })
+    Ok(Run { bytes: (of_role - first) * chunk_len as u64, seconds, sent_bytes, cpu_seconds })
 }
 
-impl Filled {
-    fn is_same_as(&self, other: &Self) -> bool {
-        let key = |filled: &Self| (filled.mbit, filled.trouble);
-        let names = |filled: &Self| [&filled.code, &filled.way, &filled.execution].map(String::clone);
-        key(self) == key(other) && names(self) == names(other)
+impl Arguments {
+    fn wants(&self, (way, execution): (&str, &str)) -> bool {
+        let both = format!("{way}/{execution}");
+        self.ways.is_empty() || self.ways.iter().any(|it| *it == way || *it == both)
     }
-
-    fn mib_per_s(&self) -> f64 {
-        self.bytes as f64 / MIB as f64 / self.seconds[0]
-    }
-
-    /// Of what the link of the node that is filled would carry.
-    fn of_link(&self) -> f64 {
-        self.bytes as f64 * 8e-6 / f64::from(self.mbit) / self.seconds[0]
-    }
-}
-
-fn line(filled: &Filled) -> String {
-    format!(
-        "| {} | {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
-        filled.code,
-        filled.mbit,
-        match filled.trouble {
-            Trouble::None => "none",
-            Trouble::Slow => "slow link",
-            Trouble::Busy => "busy node",
-        },
-        filled.way,
-        if filled.execution == "incoherent" { ", incoherent" } else { "" },
-        filled.seconds[0],
-        filled.seconds[1],
-        filled.seconds[2],
-        filled.mib_per_s(),
-        filled.of_link(),
-        filled.sent_bytes as f64 / filled.bytes as f64,
-        filled.cpu_seconds / (filled.bytes as f64 / MIB as f64) * 1e3,
-    )
 }
 
 fn page(all: &[Filled]) -> String {
     let mut page = "# A holder that is filled over shaped links\n\n\
          Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
-         (`tc tbf`). Values of one stripe each, chunks of 1 MiB; one node is killed, and the one that is to spare gets its chunk of each value\n\
+         (`tc tbf`). Values of one stripe each are written; then one node is killed, and the one that is to spare gets its chunk of each value\n\
          ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it; medians, ways take turns.\n\n\
          *Trouble*: of those that have chunks one has, from the loss on, a link of a quarter of the bandwidth, or it stands still for 10 ms of each 20 ms.\n\
          *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
          up to 1. *Sent*: bytes that all nodes have sent each other, for each byte that was made. *CPU*: processor time of all nodes, milliseconds\n\
-         for each MiB that was made.\n\n\
-         | code | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+         for each MiB that was made.\n\n"
         .to_owned();
+    page.push_str(&answers(all));
+    page.push_str(
+        "| code | chunk, KiB | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
     for filled in all {
         let _ = writeln!(page, "{} {} |", line(filled), filled.runs);
     }

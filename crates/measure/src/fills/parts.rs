@@ -8,8 +8,9 @@ use codec::Code;
 use gestalt::{Bytes, Client, Options, Range};
 use tokio::runtime::Builder;
 
+use super::Arguments;
 use super::machines::{Cluster, Plan};
-use super::{Arguments, Trouble};
+use super::rows::Trouble;
 
 /// A cell, which is what is read.
 const CELL: u64 = 64 << 10;
@@ -67,9 +68,11 @@ fn line(code: &str, mbit: u32, read: &Read) -> String {
 
 fn measure(arguments: &Arguments, name: &str, code: &Code, mbit: u32) -> Result<Vec<Read>, String> {
     let (profile, nodes, k) = (name.to_owned(), code.n() as u16, code.k() as u64);
-    let plan = Plan { profile, nodes, mbit, trouble: Trouble::None, repair_by: "cells", graphs: "coherent" };
+    let (chunk, trouble) = ("1MiB".to_owned(), Trouble::None);
+    let plan = Plan { profile, nodes, mbit, trouble, chunk, flags: Vec::new() };
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut cluster = Cluster::start(&plan, dir.path())?;
+    cluster.shape_nodes()?;
     let value: Bytes = (0..k << 20).map(|at| (at * 31 % 253) as u8).collect::<Vec<u8>>().into();
     let uris =
         WAYS.map(|way| format!("{}?timeout=60s&encode=server&decode=client&lost={way}", cluster.uri()));

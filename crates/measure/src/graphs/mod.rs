@@ -1,6 +1,7 @@
 //! `cargo xtask bench graphs`: coding graphs over a network in virtual time, scheme beside scheme, and what planning and combining cost
 //! this processor. No process, no socket.
 
+mod claims;
 mod cost;
 mod document;
 mod page;

@@ -19,6 +19,7 @@ pub(super) fn render(document: &Document, plots: &[Named]) -> String {
     text.push_str(&repaired(&document.repaired));
     text.push_str(&cells(&document.cells));
     text.push_str(&summary(document));
+    text.push_str(&super::claims::section(&document.cells));
     text.push_str(&encoded(&document.encoded));
     text.push_str(&filled(&document.filled));
     text.push_str(&ycsb(&document.ycsb));
@@ -128,7 +129,29 @@ fn encoded(all: &[Encoded]) -> String {
             one.uplink
         ));
     }
+    text.push_str(&encoded_best(all));
     text
+}
+
+/// How near `auto` comes to the best scheme, and what nodes choose between with `--encode-by auto`: the star and `tri`.
+fn encoded_best(all: &[Encoded]) -> String {
+    let best = |auto: &Encoded, schemes: &[&str]| {
+        let key = |one: &Encoded| (one.code.clone(), one.len, one.gbit.to_bits());
+        let those = all.iter().filter(|one| key(one) == key(auto) && schemes.contains(&one.scheme.as_str()));
+        let one = those.clone().min_by(|one, other| one.predicted_us.total_cmp(&other.predicted_us))?;
+        Some((one.us, those.map(|one| one.us).fold(f64::MAX, f64::min)))
+    };
+    let autos = || all.iter().filter(|one| one.scheme == "auto");
+    let of_all = autos().filter_map(|auto| Some(auto.us / best(auto, &["star", "tri", "chain"])?.1));
+    let of_nodes =
+        autos().filter_map(|auto| best(auto, &["star", "tri"]).map(|(chosen, least)| chosen / least));
+    let slower = |ratios: &mut dyn Iterator<Item = f64>| 100.0 * (ratios.fold(1.0, f64::max) - 1.0);
+    format!(
+        "\n`auto` is at most {:.1} % slower than the best scheme; of the star and `tri`, between which nodes choose (`--encode-by auto`), the one that is predicted to take less is at most\n\
+         {:.1} % slower than the other.\n",
+        slower(&mut of_all.into_iter()),
+        slower(&mut of_nodes.into_iter()),
+    )
 }
 
 fn filled(all: &[Filled]) -> String {

@@ -236,6 +236,7 @@ fn fill_task(code: &Code, stripe: u32, chunk: Part, scheme: Scheme) -> TaskConfi
         deadline_us: LONGEST_US,
         least_patience_us: LONGEST_US / 2,
         attempts: MAX_ATTEMPTS,
+        flow_bytes: u64::MAX,
         avoided: Vec::new(),
         looks: false,
         rules: Rules::all(),

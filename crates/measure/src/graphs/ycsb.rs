@@ -211,6 +211,7 @@ impl Bench {
             deadline_us: LONGEST_US,
             least_patience_us: LONGEST_US / 2,
             attempts: MAX_ATTEMPTS,
+            flow_bytes: u64::MAX,
             avoided: Vec::new(),
             looks: false,
             rules: Rules::all(),

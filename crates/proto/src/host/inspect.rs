@@ -217,7 +217,7 @@ pub fn seen_links(host: &Host) -> Vec<crate::objects::SeenLink> {
 /// What planners of graphs at a host know of the network now.
 #[must_use]
 pub fn graph_links(host: &Host, now: types::Time) -> graph::Links {
-    host.objects.graphs().links_of(now, host.around.config(), host.around.meter())
+    host.objects.graphs().links_of(now, host.around.config(), host.around.meter(), host.views.zones())
 }
 
 /// What a host has said of slow links, and what it believes now of what others have said.

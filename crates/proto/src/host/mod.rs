@@ -35,6 +35,7 @@ mod stats;
 mod surroundings;
 mod timers;
 mod views;
+mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,7 @@ pub use stats::HostStats;
 pub(crate) use surroundings::Surroundings;
 use timers::TIMERS;
 pub(crate) use views::Views;
+pub(crate) use zones::Zones;
 
 /// One worker's share of a node.
 pub struct Host {

@@ -10,6 +10,7 @@ use types::{
 
 use super::driver::Place;
 use super::homes::{After, Homes};
+use super::zones::Zones;
 use crate::{Rules, Timing};
 
 /// See the module.
@@ -18,6 +19,8 @@ pub(crate) struct Views {
     map: Option<ClusterMap>,
     /// Those of the map's catalog.
     homes: Homes,
+    /// Those of its nodes.
+    zones: Zones,
     /// When a group's view was last asked for.
     asked: FastMap<GroupId, Time>,
 }
@@ -34,6 +37,11 @@ pub(super) struct Adopted {
 impl Views {
     pub(crate) fn map(&self) -> Option<&ClusterMap> {
         self.map.as_ref()
+    }
+
+    /// Where the map's nodes are.
+    pub(crate) fn zones(&self) -> &Zones {
+        &self.zones
     }
 
     pub(crate) fn group(&self, group: GroupId) -> Option<&GroupView> {
@@ -122,6 +130,7 @@ impl Views {
     /// The first map.
     pub(crate) fn begin(&mut self, map: ClusterMap) {
         self.homes = Homes::of(&map.catalog);
+        self.zones = Zones::of_nodes(&map.nodes);
         self.map = Some(map);
     }
 
@@ -156,6 +165,9 @@ impl Views {
         if is_whole && changes.catalog.is_some() {
             self.homes = Homes::of(&map.catalog);
             self.asked.retain(|group, _| map.group(*group).is_some());
+        }
+        if is_whole && !(changes.nodes.is_empty() && changes.gone.is_empty()) {
+            self.zones = Zones::of_nodes(&map.nodes);
         }
         let views: BTreeSet<GroupId> =
             newer.into_iter().filter(|group| map.group(*group).is_some()).collect();

@@ -147,6 +147,12 @@ pub struct ObjectStats {
     pub summed_chunks: u64,
     /// Those of them that this host sent after all, for nothing came of that: counted.
     pub unsummed_chunks: u64,
+    /// Values of which it was chosen that holders make the parities (`EncodeBy::Auto`).
+    pub summed_uploads: u64,
+    /// How often the way that was not chosen was tried.
+    pub encode_trials: u64,
+    /// How often the choice was changed then.
+    pub encode_turns: u64,
     /// Bytes of products for parities here, added up as far as they have come.
     pub sum_bytes: u64,
     /// Sums of products that were not what their writers had named, and were not kept: counted.

@@ -9,7 +9,7 @@ use types::{ClusterMap, GroupId, GroupView, HostId, MemberId, NamespaceId, NodeI
 use wire::graph::GraphMessage;
 use wire::object::ObjectMessage;
 
-use crate::host::{Surroundings, Views};
+use crate::host::{Surroundings, Views, Zones};
 use crate::impossible::{Accusation, Impossible};
 use crate::{GraphSettings, Limits, Now, Rules, Timing};
 
@@ -58,6 +58,11 @@ impl Scope<'_> {
     /// Whether this worker has the group, of those of its node.
     pub(super) fn is_of_this_shard(&self, group: GroupId) -> bool {
         self.views.is_of_shard(group, self.around.config().shard)
+    }
+
+    /// Where nodes are.
+    pub(super) fn zones(&self) -> &Zones {
+        self.views.zones()
     }
 
     pub(super) fn view(&self, group: GroupId) -> Option<&GroupView> {

@@ -134,6 +134,24 @@ fn the_model_leaves_little_to_cells() {
     assert_eq!(scene.reads(), ReadStats::default());
 }
 
+/// Bytes that slices take from zone to zone while 64 KiB of a lost chunk are made for a reader, if a MiB of them costs so much.
+fn between_zones(zone_price_us: u32, zone: fn(u16) -> &'static str) -> u64 {
+    let graphs = GraphSettings { zone_price_us, ..read_by(Scheme::Auto) };
+    let cluster = Cluster::of(12, "rs(6+3)", &Setup { graphs, zone, ..Setup::default() });
+    let mut scene = Scene::of(cluster, ObjectLayout::Wide);
+    assert_eq!(scene.cells_of(0..65_536), 0);
+    scene.cluster.hosts.values().map(|host| host.graph_stats().zone_bytes).sum()
+}
+
+#[test]
+fn where_bytes_between_zones_cost_something_fewer_cross() {
+    let zone = |node| if node % 2 == 0 { "a" } else { "b" };
+    let (free, dear) = (between_zones(0, zone), between_zones(100_000, zone));
+    assert_eq!(dear, 2 * 55_616, "two rows, once, as a sum");
+    assert!(free > 2 * dear, "parts and sums cross by `tri`: {free}");
+    assert_eq!(between_zones(100_000, |_| "a"), 0);
+}
+
 /// What a reader gets where slices are lost on their way.
 fn read_over_bad_wires(rules: Rules) -> (Result<Vec<u8>, types::op::Outcome>, Scene) {
     let mut scene = Scene::by_graphs(Scheme::Chain, rules);

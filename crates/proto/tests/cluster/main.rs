@@ -81,6 +81,8 @@ struct Setup {
     rules: Rules,
     /// Who computes codes at a node.
     coder: fn(u16) -> codec::Coder,
+    /// Where a node is.
+    zone: fn(u16) -> &'static str,
 }
 
 impl Default for Setup {
@@ -90,6 +92,7 @@ impl Default for Setup {
             graphs: GraphSettings::default(),
             rules: Rules::all(),
             coder: |_| codec::Coder::default(),
+            zone: |_| "",
         }
     }
 }
@@ -134,7 +137,7 @@ impl Cluster {
         setup: &Setup,
         budget: impl Fn(u16) -> Budget,
     ) -> Self {
-        let Setup { limits, graphs, rules, coder } = *setup;
+        let Setup { limits, graphs, rules, coder, zone } = *setup;
         let profile: Profile = profile.parse().unwrap();
         let config = CoordinatorConfig {
             cluster: ClusterId(7),
@@ -194,7 +197,7 @@ impl Cluster {
                 memcached: address,
                 http: address,
                 native: None,
-                zone: String::new(),
+                zone: zone(node).to_owned(),
                 alive: true,
             };
             cluster.coordinator.handle(now, host_id(node), ToCoordinator::Register(info.into()));

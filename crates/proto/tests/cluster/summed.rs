@@ -131,7 +131,10 @@ fn sent_for_each_byte(nodes: u16, profile: &str, encode: EncodeBy, layout: Objec
 
 /// The same where it keeps the chunk of some role.
 fn sent_by(nodes: u16, profile: &str, encode: EncodeBy, layout: ObjectLayout, role: Option<usize>) -> f64 {
-    let mut cluster = Cluster::of(nodes, profile, &setup(encode));
+    sent_in(Cluster::of(nodes, profile, &setup(encode)), layout, role)
+}
+
+fn sent_in(mut cluster: Cluster, layout: ObjectLayout, role: Option<usize>) -> f64 {
     cluster.layout = layout;
     cluster.open();
     let value = noise(9, 6 << 20);
@@ -161,6 +164,27 @@ fn the_writer_s_links_carry_the_value_once() {
     }
     let sent = sent_for_each_byte(8, "rs(3+2)", EncodeBy::Node, ObjectLayout::Spread);
     assert!((5.0 / 3.0..1.7).contains(&sent), "by the node: {sent}");
+}
+
+#[test]
+fn where_it_is_chosen_the_first_value_goes_as_the_model_says() {
+    let sent = sent_for_each_byte(8, "rs(3+2)", EncodeBy::Auto, ObjectLayout::Spread);
+    assert!((1.0..=1.01).contains(&sent), "over links of 1 Gbit/s: {sent}");
+    let none = sent_for_each_byte(8, "none", EncodeBy::Auto, ObjectLayout::Spread);
+    assert!((1.0..=1.01).contains(&none), "without parities: {none}");
+}
+
+#[test]
+fn what_products_cost_between_zones_is_part_of_the_choice() {
+    let sent = |zone_price_us, zone: fn(u16) -> &'static str| {
+        let graphs = GraphSettings { encode: EncodeBy::Auto, zone_price_us, ..GraphSettings::default() };
+        let cluster = Cluster::of(8, "rs(3+2)", &Setup { graphs, zone, ..Setup::default() });
+        sent_in(cluster, ObjectLayout::Spread, None)
+    };
+    let halves = |node| if node % 2 == 0 { "a" } else { "b" };
+    assert!(sent(0, halves) <= 1.01, "they cost nothing");
+    assert!(sent(1_000_000, |_| "a") <= 1.01, "there are none");
+    assert!(sent(1_000_000, halves) >= 5.0 / 3.0, "holders would send each other more than the writer saves");
 }
 
 fn none_arrive(_: u32, _: &Product) -> Vec<Product> {

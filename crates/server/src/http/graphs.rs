@@ -18,6 +18,7 @@ metrics! {
         counter gestalt_graph_refused_total "Graphs that this node refused to take part in." = it.steps.refused;
         counter gestalt_graph_failed_total "Graphs that failed here." = it.steps.failed;
         counter gestalt_graph_begun_anew_total "Graphs for repair that were begun anew, round a node that held them up." = it.begun_anew;
+        counter gestalt_graph_zone_bytes_total "Bytes of slices that went from here to nodes in other zones." = it.zone_bytes;
         counter gestalt_graph_spoilt_total "Runs that made something else than was wanted of them." = it.spoilt;
         gauge gestalt_graph_runs "Graphs that this node takes part in." = it.load.runs;
         gauge gestalt_graph_reserved_bytes "Memory that is reserved for them." = it.load.reserved_bytes;

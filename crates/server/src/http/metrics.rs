@@ -139,6 +139,12 @@ metrics! {
             = objects(all, |objects| objects.summed_chunks);
         counter gestalt_object_unsummed_chunks_total "Parity chunks that holders were to make so, and that this node has sent after all."
             = objects(all, |objects| objects.unsummed_chunks);
+        counter gestalt_object_summed_uploads_total "With --encode-by auto: values written here whose parities holders were chosen to make."
+            = objects(all, |objects| objects.summed_uploads);
+        counter gestalt_object_encode_trials_total "With --encode-by auto: trials of the way that was not chosen."
+            = objects(all, |objects| objects.encode_trials);
+        counter gestalt_object_encode_turns_total "With --encode-by auto: times that the choice was changed."
+            = objects(all, |objects| objects.encode_turns);
         counter gestalt_object_wrong_sums_total "Sums of products at this node that were not what was to be put, and were not kept."
             = objects(all, |objects| objects.wrong_sums);
         gauge gestalt_object_sum_bytes "Bytes of products for parities at this node, added up as far as they have come." = objects(all, |objects| objects.sum_bytes);

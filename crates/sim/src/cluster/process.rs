@@ -90,6 +90,8 @@ pub(crate) struct Node {
     pub budget: Budget,
     pub quotas: Quotas,
     pub entrance: Entrance,
+    /// Where it says that it is.
+    zone: &'static str,
 }
 
 /// One shard of a node.
@@ -140,6 +142,8 @@ impl Node {
             budget: Budget::new(options.memory.node_bytes),
             quotas: Quotas::new(options.shards),
             entrance: Entrance::new(Expectations::default(), options.rules),
+            // Where bytes between zones cost something there are two.
+            zone: if options.graphs.zone_price_us > 0 { ["a", "b"][node % 2] } else { "" },
         }
     }
 
@@ -152,7 +156,7 @@ impl Node {
             memcached: port(11_211),
             http: port(9180),
             native: Some(native_address(usize::from(self.id.node.0))),
-            zone: String::new(),
+            zone: self.zone.to_owned(),
             alive: true,
         }
     }

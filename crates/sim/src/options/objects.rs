@@ -92,7 +92,7 @@ impl Options {
     }
 
     /// In three seeds of four chunks are made by graphs, of any scheme, with more or less memory for them. In every other one of these
-    /// writers have parities made of products, by the seed alone.
+    /// writers have parities made of products, and in one of four that is chosen; in one of four there are two zones. All by the seed alone.
     pub(super) fn with_graphs(mut self, rng: &mut Rng) -> Self {
         let may_be_without = self.focus != Focus::Graphs && rng.once_in(4);
         if self.objects.is_none() || may_be_without {
@@ -102,8 +102,10 @@ impl Options {
         let execution = if rng.once_in(4) { Execution::Incoherent } else { Execution::Coherent };
         let reads = (!self.seed.is_multiple_of(3))
             .then(|| Scheme::ALL[(self.seed / 3 % Scheme::ALL.len() as u64) as usize]);
-        let encode = if (self.seed / 2).is_multiple_of(2) { EncodeBy::Tri } else { EncodeBy::Node };
-        self.graphs = GraphSettings { repair, reads, encode, execution };
+        let ways = [EncodeBy::Tri, EncodeBy::Node, EncodeBy::Tri, EncodeBy::Auto];
+        let encode = ways[(self.seed / 2 % 4) as usize];
+        let zone_price_us = if self.seed / 8 % 4 == 1 { 8_000 } else { 0 };
+        self.graphs = GraphSettings { repair, reads, encode, execution, zone_price_us };
         self.limits.sum_bytes = [100_000, 1 << 20, 8 << 20][(self.seed / 4 % 3) as usize];
         self.limits.graph_bytes = rng.pick(&[100_000, 1 << 20, 24 << 20, 24 << 20]);
         self.limits.graph_reader_bytes = self.limits.graph_bytes / rng.pick(&[1, 3, 8]);

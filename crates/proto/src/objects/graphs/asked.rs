@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bytes::BytesMut;
 use graph::limits::MAX_ATTEMPTS;
 use graph::{
-    Aim, AskerId, Class, Links, Message, Outcome, Place, Planned, RunId, Scheme, Source, Task, TaskCommand,
-    TaskConfig, Wanted,
+    Aim, AskerId, Class, Links, Message, Outcome, Place, Planned, Report, RunId, Scheme, Source, Task,
+    TaskCommand, TaskConfig, Wanted, Why,
 };
 use types::{GroupView, NodeId, RoleIndex, Time};
 use wire::graph::Asker;
@@ -95,6 +95,7 @@ impl Asked {
             deadline_us: manner.deadline_us,
             least_patience_us: manner.least_patience_us,
             attempts: manner.attempts,
+            flow_bytes: manner.flow_bytes,
             avoided,
             looks: manner.class == Class::Repair && scope.rules().graphs().slow_links_are_gone_round(),
             rules: scope.rules().graphs().of_executors(),
@@ -148,6 +149,12 @@ impl Asked {
         self.links = links;
         self.detours += 1;
         self.task.go_round(now, node, &self.links)
+    }
+
+    /// The graph that begins finds no room here.
+    pub(super) fn has_no_room(&mut self, now: Time, run: RunId, draw: u64) {
+        let report = Report::Failed(Why::NoRoom);
+        self.task.handle_report(now, Place::Asker, run, report, draw, &self.links);
     }
 
     pub(super) fn due(&self) -> Option<Time> {
@@ -218,31 +225,36 @@ struct Manner {
     deadline_us: u64,
     least_patience_us: u64,
     attempts: u32,
+    flow_bytes: u64,
 }
 
 impl Manner {
     /// None if graphs make nothing for those who want it.
     fn of(scope: &Scope<'_>, whose: Whose) -> Option<Self> {
         let (timing, settings) = (scope.timing(), scope.graphs());
+        let zone_mib = f64::from(settings.zone_price_us);
         Some(match whose {
             Whose::Holder(_) => Self {
                 class: Class::Repair,
                 scheme: settings.repair?,
-                aim: Aim::REPAIR,
+                aim: Aim { zone_mib, ..Aim::REPAIR },
                 deadline_us: timing.object_deadline_us,
                 // Nobody waits: a graph over slow links is not begun anew because it is slow. Who is gone is known by its link.
                 least_patience_us: timing.request_deadline_us,
                 attempts: MAX_ATTEMPTS,
+                // So that the next order has room beside this one.
+                flow_bytes: scope.graph_bytes()?,
             },
             // A reader has another way, and needs time for it.
             Whose::Reader(_) => Self {
                 class: Class::Reader,
                 // Who asks for a graph where nodes make none by themselves leaves it to the model which.
                 scheme: settings.reads.unwrap_or(Scheme::Auto),
-                aim: Aim::READER,
+                aim: Aim { zone_mib, ..Aim::READER },
                 deadline_us: timing.request_deadline_us / READERS_SHARE,
                 least_patience_us: timing.hedge_us,
                 attempts: 1,
+                flow_bytes: u64::MAX,
             },
         })
     }

@@ -26,7 +26,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use graph::limits::RUNS_PER_TASK;
-use graph::{AskerId, Command, Executor, ExecutorConfig, Message, Place, Report, RunId, Scheme, Slice, Task};
+use graph::{
+    AskerId, Command, Executor, ExecutorConfig, Graph, Message, Place, Report, RunId, Scheme, Slice, Task,
+};
 use types::{ChunkId, HostId, MemberId, NodeId, Time};
 use wire::graph::{self as sent, GraphMessage, Seat, Seats};
 use wire::object::Checked;
@@ -35,6 +37,7 @@ use super::holders::Holders;
 use super::meter::Meter;
 use super::order::{Made, Order, Purpose, Whose};
 use super::scope::Scope;
+use crate::host::Zones;
 use crate::{HostConfig, Impossible, Timing};
 use asked::{Asked, Network, Next, Verdict};
 use course::Together;
@@ -73,6 +76,8 @@ pub(crate) struct Graphs {
     together: Together,
     /// Graphs that were begun anew because a link held them up.
     begun_anew: u64,
+    /// Bytes of slices that went to nodes in other zones.
+    zone_bytes: u64,
     draws: u64,
 }
 
@@ -180,15 +185,25 @@ impl Graphs {
 
     /// What planners here know of the network.
     pub(super) fn links(&self, scope: &Scope<'_>) -> graph::Links {
-        self.links_of(scope.now.time, scope.around.config(), scope.around.meter())
+        self.links_of(scope.now.time, scope.around.config(), scope.around.meter(), scope.zones())
     }
 
     /// The same for who looks from outside.
-    pub(crate) fn links_of(&self, now: Time, config: &HostConfig, meter: &Meter) -> graph::Links {
+    pub(crate) fn links_of(
+        &self,
+        now: Time,
+        config: &HostConfig,
+        meter: &Meter,
+        zones: &Zones,
+    ) -> graph::Links {
         let here = config.host.node;
         let own = meter.slow_lately(now).map(|(from, times)| SlowWay { from, to: here, times });
         let ways = self.hearsay.slow(now, config).chain(own);
-        self.speed.links(here, ways, self.detours.slow(now))
+        let mut links = self.speed.links(here, ways, self.detours.slow(now));
+        for (node, zone) in zones.iter() {
+            links.nodes.entry(node.0).or_insert(links.others).zone = zone;
+        }
+        links
     }
 
     /// What this host has said of slow links to it, if it has ever said anything, and what it believes of those to others.
@@ -317,6 +332,7 @@ impl Graphs {
             reads: self.reads,
             spoilt: self.spoilt,
             begun_anew: self.begun_anew,
+            zone_bytes: self.zone_bytes,
             first_deadline,
         }
     }
@@ -360,12 +376,19 @@ impl Graphs {
     }
 
     fn hear_report(&mut self, scope: &mut Scope<'_>, from: Place, run: RunId, report: Report) {
-        self.draws = self.draws.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(run.asker.0 | 1);
-        let (now, draw) = (scope.now.time, self.draws >> 33);
+        let (now, draw) = (scope.now.time, self.draw(run));
+        if let Report::Failed(why) = &report {
+            tracing::debug!(?run, ?from, ?why, "a graph has failed");
+        }
         self.with_task(scope, run.number / RUNS_PER_TASK, |task, links| {
             task.handle_report(now, from, run, report, draw, links);
         });
         self.go_round(scope, run.number / RUNS_PER_TASK, draw);
+    }
+
+    fn draw(&mut self, run: RunId) -> u64 {
+        self.draws = self.draws.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(run.asker.0 | 1);
+        self.draws >> 33
     }
 
     /// A graph that a link holds up is begun anew round it, if there is a way and that is worth it.
@@ -400,6 +423,13 @@ impl Graphs {
         let here = scope.here().node;
         while let Some(next) = self.asked.get_mut(&number).and_then(Asked::poll) {
             match next {
+                // Else the others would send what there is no room for until they hear so.
+                Next::Send(Place::Asker, Message::Start(graph)) if self.lacks_room(&graph) => {
+                    let draw = self.draw(graph.run);
+                    if let Some(asked) = self.asked.get_mut(&number) {
+                        asked.has_no_room(scope.now.time, graph.run, draw);
+                    }
+                }
                 Next::Send(Place::Node(node), message) if node != here => send_as_asker(scope, node, message),
                 Next::Send(to, message) => self.local.push_back((to, Place::Asker, message)),
                 Next::Ended(made) => {
@@ -408,6 +438,10 @@ impl Graphs {
                 }
             }
         }
+    }
+
+    fn lacks_room(&self, graph: &Arc<Graph>) -> bool {
+        self.executor.as_ref().is_some_and(|executor| !executor.has_room(graph, Place::Asker))
     }
 
     fn note(&mut self, scope: &Scope<'_>, number: u64, made: &Made) {
@@ -473,6 +507,9 @@ impl Graphs {
         let (seats, run) = (Seats { from: seat(from), to: seat(to) }, translate::name_of(run));
         let message = match message {
             Message::Slice(Slice { edge, index, sum, bytes, .. }) => {
+                if scope.zones().of(scope.here().node) != scope.zones().of(node) {
+                    self.zone_bytes += bytes.len() as u64;
+                }
                 let slice = Checked::said(bytes, sum);
                 GraphMessage::Slice(sent::Slice { run, seats, edge, index, slice })
             }

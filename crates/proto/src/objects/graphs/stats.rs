@@ -21,6 +21,8 @@ pub struct GraphStats {
     pub spoilt: u64,
     /// Graphs for repair that were begun anew, round a node that held them up.
     pub begun_anew: u64,
+    /// Bytes of slices that went from here to nodes in other zones.
+    pub zone_bytes: u64,
     /// When the first of the runs here has to have ended.
     pub first_deadline: Option<Time>,
 }
@@ -74,6 +76,7 @@ impl GraphStats {
         self.reads.left += other.reads.left;
         self.spoilt += other.spoilt;
         self.begun_anew += other.begun_anew;
+        self.zone_bytes += other.zone_bytes;
         self.first_deadline = [self.first_deadline, other.first_deadline].into_iter().flatten().min();
         for (mine, others) in self.orders.iter_mut().zip(&other.orders) {
             *mine = mine.plus(others);

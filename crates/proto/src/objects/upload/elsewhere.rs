@@ -14,8 +14,8 @@ impl Upload {
     pub(super) fn begin_stripe(&mut self, scope: &Scope<'_>, stripe: Stripe) {
         let listed = listed(&self.groups, self.owner.group, stripe.index);
         let group = self.first_choice(scope, listed);
-        let charged = self.via.is_some();
-        self.stripes.push_back(StripeUpload::new(stripe, listed, group).charged(charged));
+        let stripe = StripeUpload::new(stripe, listed, group).charged(self.via.is_some());
+        self.stripes.push_back(stripe.with_parities_by(self.by));
     }
 
     /// Where a stripe that the list would have in `listed` is put first.

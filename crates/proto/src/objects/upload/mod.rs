@@ -9,11 +9,13 @@
 
 mod anew;
 mod elsewhere;
+mod forecast;
 mod groups;
 mod room;
 mod rows;
 mod stripe;
 mod sums;
+mod ways;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,11 +29,12 @@ use wire::object::{Placed, Refused};
 
 use super::names::{Client, ObjectStats, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
-use crate::Timing;
+use crate::{EncodeBy, Timing};
 use anew::Done;
 pub(crate) use groups::groups_for;
 use rows::Rows;
 use stripe::StripeUpload;
+use ways::{By, Trip, Ways};
 
 /// Stripes that one upload holds.
 const MAX_STRIPES: usize = 2;
@@ -79,6 +82,7 @@ pub(crate) struct Uploads {
     /// Whether there were too many for one more.
     crowded: bool,
     counts: Counts,
+    ways: Ways,
     /// Times that one of them has begun anew under another id.
     renamed: u64,
 }
@@ -116,6 +120,9 @@ struct Upload {
     geometry: Geometry,
     groups: Vec<GroupId>,
     exceptions: Vec<Exception>,
+    /// Who makes its parities; what is known of its way, if that was chosen.
+    by: By,
+    trip: Option<Trip>,
     id: Option<ObjectId>,
     /// The value as it comes.
     rows: Rows,
@@ -166,6 +173,8 @@ impl Uploads {
         self.started += 1;
         self.most = most_bytes(scope);
         let upload = UploadId(self.started);
+        let groups = groups_for(scope, owner, hash, geometry);
+        let (by, trip) = self.choose_way(scope, groups.first().copied().unwrap_or(owner.group), geometry);
         let one = Upload {
             client,
             key: new.key,
@@ -176,8 +185,10 @@ impl Uploads {
             via: new.via,
             conversions,
             geometry,
-            groups: groups_for(scope, owner, hash, geometry),
+            groups,
             exceptions: Vec::new(),
+            by,
+            trip,
             id: None,
             rows: Rows::new(geometry, protection),
             stripes: VecDeque::new(),
@@ -194,6 +205,20 @@ impl Uploads {
         let request = one.ask_for_id(upload);
         self.all.insert(upload, one);
         Ok((upload, request))
+    }
+
+    /// Who makes the parities of a value whose first stripe goes to `group`.
+    fn choose_way(&mut self, scope: &Scope<'_>, group: GroupId, geometry: Geometry) -> (By, Option<Trip>) {
+        match scope.graphs().encode {
+            EncodeBy::Node => (By::Node, None),
+            EncodeBy::Tri => (By::Tri, None),
+            EncodeBy::Auto => {
+                let (now, lease_us) = (scope.now.time, scope.timing().node_lease_us);
+                let forecast = |known| forecast::forecast(scope, group, geometry, known);
+                let trip = self.ways.begin(now, lease_us, geometry.len, forecast);
+                (trip.by, Some(trip))
+            }
+        }
     }
 
     /// How many bytes are taken in one piece now; 0 = none before there is room.
@@ -223,6 +248,9 @@ impl Uploads {
     fn remove(&mut self, upload: UploadId) -> Option<Upload> {
         let one = self.all.remove(&upload)?;
         self.held -= one.held;
+        if let Some(trip) = one.trip {
+            self.ways.end(trip);
+        }
         // Another one is the first by now.
         self.released = true;
         Some(one)
@@ -300,7 +328,12 @@ impl Uploads {
             Outcome::Noted => Step::default(),
             // Nothing was done, and whoever speaks for the owner now may give another id.
             Outcome::Failed(Failure::NotOpen) => self.begin_anew(upload),
-            outcome => self.end(upload, outcome),
+            outcome => {
+                if let (Outcome::Stored { .. }, Some(trip)) = (&outcome, one.trip) {
+                    self.ways.arrive(scope.now.time, trip, one.geometry.len);
+                }
+                self.end(upload, outcome)
+            }
         }
     }
 
@@ -465,6 +498,7 @@ impl Uploads {
         let Counts { moved, summed, unsummed } = self.counts;
         (stats.moved_stripes, stats.renamed_uploads) = (moved, self.renamed);
         (stats.summed_chunks, stats.unsummed_chunks) = (summed, unsummed);
+        [stats.summed_uploads, stats.encode_trials, stats.encode_turns] = self.ways.counts();
     }
 
     /// How many there are.
@@ -628,6 +662,8 @@ mod tests {
             geometry,
             groups: vec![GroupId(0)],
             exceptions: Vec::new(),
+            by: By::Node,
+            trip: None,
             id: Some(ObjectId { owner, term, number: 1, salt: 1, namespace }),
             rows: Rows::new(geometry, std::sync::Arc::new(Protection::of("rs(2+1)".parse().unwrap()))),
             stripes: VecDeque::new(),

@@ -15,6 +15,7 @@ use wire::object::{
 
 use super::rows::Dealt;
 use super::sums::{Way, message_of};
+use super::ways::By;
 use crate::Rules;
 use crate::objects::scope::Scope;
 
@@ -37,6 +38,8 @@ pub(super) struct StripeUpload {
     group: GroupId,
     /// Where it was to go, or was put, before: it never goes back there, for then nothing would tell what is stranded elsewhere.
     left: SmallVec<[GroupId; 3]>,
+    /// Who makes its parities.
+    pub(super) by: By,
     /// When it was put into another group.
     moved_at: Time,
     /// By role, the cells that have come.
@@ -110,6 +113,7 @@ impl StripeUpload {
             stripe,
             group,
             left: Some(listed).filter(|listed| *listed != group).into_iter().collect(),
+            by: By::Node,
             moved_at: Time(0),
             chunks: SmallVec::new(),
             is_whole: false,
@@ -126,6 +130,11 @@ impl StripeUpload {
     /// The same of a value that is charged to its namespace's quota already, if `charged`.
     pub(super) fn charged(self, charged: bool) -> Self {
         Self { charged, ..self }
+    }
+
+    /// Whose parities are made so.
+    pub(super) fn with_parities_by(self, by: By) -> Self {
+        Self { by, ..self }
     }
 
     /// One that lies in its group already, under another object's name.

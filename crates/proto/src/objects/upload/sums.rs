@@ -12,7 +12,7 @@ use types::{Holder, HostId, MemberId, ObjectLayout, RoleIndex, ViewVersion};
 use wire::object::{Lend, ObjectMessage, Put, PutShared, PutSum, Share, Shares};
 
 use super::stripe::{Attempt, StripeUpload};
-use crate::EncodeBy;
+use super::ways::By;
 use crate::objects::scope::Scope;
 
 /// At least so many chunks of which no row is complete may be added up at one host.
@@ -50,7 +50,7 @@ pub(super) fn message_of(put: Put, way: Way, shares: &Shares) -> ObjectMessage {
 impl StripeUpload {
     /// Which parities are made of products, of those that it begins to be put to: one holder of each, whose data roles all have holders.
     pub(super) fn choose_sums(&mut self, scope: &Scope<'_>) {
-        if scope.graphs().encode == EncodeBy::Node || !self.fits(scope) {
+        if self.by == By::Node || !self.fits(scope) {
             return;
         }
         for at in 0..self.attempts.len() {
