@@ -6,7 +6,7 @@
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
@@ -20,6 +20,11 @@ const GOMEMCACHE: &str = "v0.0.0-20260422231931-4d751bb6e37c";
 
 fn cluster() -> LocalCluster {
     LocalCluster::start(&Options::default().with_memcacheds_values()).expect("a cluster starts")
+}
+
+/// A Python that has what the tests of our package need.
+pub fn packages_python() -> Result<PathBuf, String> {
+    python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"])
 }
 
 /// The directory with the helpers of these tests.
@@ -72,8 +77,7 @@ fn pymemcaches_integration_suite_passes() {
 
 #[test]
 fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
-    let python =
-        python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"]).unwrap();
+    let python = packages_python().unwrap();
     let library = std::env::current_exe().unwrap().with_file_name("libgestalt_c.so");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python");
     // The suite has scans.
