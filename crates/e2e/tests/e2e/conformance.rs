@@ -4,7 +4,7 @@
 //! from the Go module proxy.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -149,6 +149,33 @@ fn the_c_client_is_found_by_pkg_config_and_lives_through_nodes_that_are_killed_a
     let (done, failed): (Vec<_>, Vec<_>) = tally.lines().filter_map(ended).partition(|(is_done, _)| *is_done);
     let sum = |counts: &[(bool, u64)]| counts.iter().map(|(_, count)| count).sum::<u64>();
     assert!(sum(&done) > 10_000 && sum(&failed) < sum(&done) / 10, "{tally}");
+}
+
+/// No wrong use of memory, and nothing that nobody can free any more.
+#[test]
+fn c_programs_are_clean_under_valgrind() {
+    ensure_program("valgrind", "valgrind").unwrap();
+    let krate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gestalt-c");
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster();
+    let uri = format!("gestalt://{}/default?timeout=60s", cluster.native(0).unwrap());
+    // Whoever calls is not answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("gestalt://{}", silent.local_addr().unwrap());
+    for (name, args) in [("everything", &[&uri, &nobody][..]), ("epoll", &[&uri])] {
+        let program = dir.path().join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=gnu99", "-g", "-pthread", "-o"]).arg(&program);
+        compiler.arg(krate.join("tests/c_client/c").join(name).with_extension("c"));
+        compiler.arg(format!("-I{}", krate.join("include").display()));
+        compiler.arg(std::env::current_exe().unwrap().with_file_name("libgestalt_c.a")).args(["-ldl", "-lm"]);
+        read(&mut compiler).unwrap();
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
+        let kinds = "definite,indirect";
+        valgrind.args([format!("--show-leak-kinds={kinds}"), format!("--errors-for-leak-kinds={kinds}")]);
+        read(valgrind.arg(program).args(args)).unwrap();
+    }
 }
 
 #[test]
