@@ -450,6 +450,34 @@ fn many_values_in_chunks_that_are_found_at_once_stop_nobody() {
 }
 
 #[test]
+fn short_parts_of_values_in_chunks_that_are_gathered_at_once_are_all_sent() {
+    // More than are gathered at once: each that has come makes room for another one, also where all have come in the same moment.
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    stripe(&cluster);
+    let value = noise(5, 1 << 20);
+    Native::connect(&cluster, 0).0.put("long", &value);
+    for node in 0..cluster.nodes.len() {
+        let (mut client, _) = Native::connect(&cluster, node);
+        let asked = client.next_id..client.next_id + 200;
+        client.next_id = asked.end;
+        let (mut bytes, start_of) = (Vec::new(), |id: u64| id % 16 * 60_000);
+        for id in asked.clone() {
+            let range = Some(native::Range { start: start_of(id), len: 10 });
+            let ask = Ask::Get(GetAsk { range, window: 1 << 20, ..GetAsk::default() });
+            let key = Key::new(Bytes::from_static(b"long")).expect("a key");
+            FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once: None, ask }))
+                .put(&mut bytes);
+        }
+        client.stream.write_all(&bytes).expect("a live connection");
+        for id in asked {
+            let start = start_of(id) as usize;
+            let Answer::Value(part) = client.answer(id) else { panic!("no value at node {node}") };
+            assert_eq!(part.bytes.as_deref(), Some(&value[start..start + 10]), "at node {node}");
+        }
+    }
+}
+
+#[test]
 fn who_ends_its_side_is_answered_what_it_has_asked() {
     let cluster = Cluster::start();
     let (mut client, _) = Native::connect(&cluster, 3);
