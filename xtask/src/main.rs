@@ -16,6 +16,7 @@ mod excerpt;
 mod lanes;
 mod liberasurecode;
 mod measure;
+mod publish;
 mod run;
 mod steps;
 
@@ -41,6 +42,7 @@ usage:
   cargo xtask bench ceph [--quick]    Ceph's plugin beside isa and jerasure, into docs/benchmarks
   cargo xtask client c [PREFIX]       builds the client for C into PREFIX, or target/clients
   cargo xtask client python [PYTHON [GLIBC]]  builds the wheel for Python into target/clients, for an older glibc if one is named
+  cargo xtask client rust             packages the crate gestalt and those that it needs for crates.io; sends nothing
   cargo xtask plugin ceph             builds Ceph's plugin, target/plugins/ceph/libec_gestalt.so
   cargo xtask plugin liberasurecode   builds the library that liberasurecode loads as ISA-L
   cargo xtask bench counts [PATH…]    instructions of the hot paths beside the committed ones; judges nothing
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         ["bench", "values", rest @ ..] => bench::values(rest),
         ["bench", "native", rest @ ..] => bench::native(rest),
         ["bench", "ceph", rest @ ..] => ceph::bench(rest),
+        ["client", "rust"] => publish::rust(),
         ["client", "c", rest @ ..] => clients::c(rest),
         ["client", "python", rest @ ..] => clients::python(rest),
         ["plugin", "ceph"] => ceph::plugin(),

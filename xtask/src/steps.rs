@@ -7,6 +7,7 @@ use crate::built::Built;
 use crate::ceph;
 use crate::cuda;
 use crate::debian::{self, Needed};
+use crate::publish;
 use crate::run::{Run, root};
 
 /// A named part of the tests.
@@ -37,6 +38,12 @@ pub const STEPS: &[Step] = &[
     Step { name: "format", about: "the code is formatted", lane: Lane::First, run: format },
     Step { name: "clippy", about: "no warnings anywhere", lane: Lane::Beside, run: clippy },
     Step { name: "docs", about: "the documentation builds without warnings", lane: Lane::Beside, run: docs },
+    Step {
+        name: "publish",
+        about: "the client for Rust can be packaged for crates.io, with the crates that it needs (sends nothing)",
+        lane: Lane::Beside,
+        run: publish::rust,
+    },
     Step {
         name: "unit",
         about: "unit, property and scenario tests of all crates",
@@ -351,7 +358,7 @@ const COMMANDS: &[&str] = &[
 ];
 const ETCD: &[&str] = &["etcd"];
 const CONFORMANCE: &[&str] = &["conformance", "memcached", "native_suite", "porcupine", "ycsb"];
-const CHAOS: &[&str] = &["chaos", "chaos_objects"];
+const CHAOS: &[&str] = &["chaos", "chaos_objects", "native_faults"];
 const CHAOS_NET: &[&str] = &["chaos_net", "samples"];
 
 /// These start `gestalt local`, with the binary that is built for `cli`'s own tests. One at a time: they share two cores.

@@ -8,6 +8,7 @@ Every method of a client has three forms. ``client.get(key)`` waits and gives th
 :class:`Request`, which is looked after by ``done()``, ``wait()``, ``result()`` and ``cancel()``. ``await client.iget(key)`` is the second one in asyncio.
 """
 
+from ._batch import Batch
 from ._client import Client, Item, Places, Request, Span, Stat, connect, wait_all, wait_any
 from ._errors import (
     BadKey,
@@ -31,6 +32,7 @@ from ._errors import (
 
 __all__ = [
     "BadKey",
+    "Batch",
     "BufferChanged",
     "Cancelled",
     "Changed",

@@ -43,6 +43,10 @@ class Call(Structure):
     ]
 
 
+class Part(Structure):
+    _fields_ = [("key", c_char_p), ("key_len", c_size_t), ("buffer", c_void_p), ("buffer_len", c_size_t)]
+
+
 class Outcome(Structure):
     _fields_ = [
         ("code", c_int32),
@@ -137,6 +141,7 @@ close = _function(_waiting, "close", [_HANDLE])
 
 istore = _function(_quick, "istore", [_HANDLE, c_int, *_KEY, c_void_p, c_size_t, *_ASKS])
 iget = _function(_quick, "iget", [_HANDLE, *_KEY, c_void_p, c_size_t, *_ASKS])
+imget = _function(_quick, "imget", [_HANDLE, POINTER(Part), c_size_t, POINTER(Call), POINTER(c_uint64)])
 idelete = _function(_quick, "idelete", [_HANDLE, *_KEY, *_ASKS])
 iincr = _function(_quick, "iincr", [_HANDLE, *_KEY, c_uint64, *_ASKS])
 idecr = _function(_quick, "idecr", [_HANDLE, *_KEY, c_uint64, *_ASKS])

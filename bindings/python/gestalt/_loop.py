@@ -20,6 +20,8 @@ class LoopQueue:
         self.handle = handle.value
         self._loop = loop
         self._waiting: Dict[int, "asyncio.Future[None]"] = {}
+        #: How many requests of a batch are not over, by its tag.
+        self._left: Dict[int, int] = {}
         self._last = 0
         self._events = (lib.Event * _BATCH)()
         self._count = c_size_t()
@@ -31,18 +33,31 @@ class LoopQueue:
         future = self._waiting[tag] = self._loop.create_future()
         return future
 
+    def future_of_many(self, tag: int, count: int) -> "asyncio.Future[None]":
+        """Done when as many requests with this tag are over."""
+        self._left[tag] = count
+        return self.future(tag)
+
     def next_tag(self) -> int:
         self._last += 1
         return self._last
 
     def forget(self, tag: int) -> None:
         self._waiting.pop(tag, None)
+        self._left.pop(tag, None)
 
     def _ready(self) -> None:
         # Whatever is left keeps the descriptor readable: others of the loop have their turn in between.
         lib.queue_poll(self.handle, self._events, _BATCH, 0, byref(self._count))
+        left = self._left
         for index in range(self._count.value):
-            future = self._waiting.pop(self._events[index].tag, None)
+            tag = self._events[index].tag
+            if tag in left:
+                left[tag] -= 1
+                if left[tag] > 0:
+                    continue
+                del left[tag]
+            future = self._waiting.pop(tag, None)
             if future is not None and not future.done():
                 future.set_result(None)
 

@@ -61,3 +61,43 @@ def test_a_client_that_is_closed_keeps_nobody_waiting(uri):
             assert result is None or isinstance(result, (bytes, gestalt.Closed))
 
     asyncio.run(story())
+
+
+def test_batches_are_awaited_as_one(client):
+    async def story():
+        items = {f"b{at}": f"{at}" * 3 for at in range(2000)}
+        versions = await client.iset_many(items)
+        assert len(versions) == 2000 and min(versions) > 0
+        values = await client.iget_many([*items, "none"])
+        assert values == [value.encode() for value in items.values()] + [None]
+        assert await client.iget_many([]) == [] and await client.iset_many({}) == []
+        # Several at a time, and single ones beside them.
+        batches = [client.iget_many(list(items)[at : at + 100]) for at in range(0, 2000, 100)]
+        one = client.iget("b7")
+        assert [len(await batch) for batch in reversed(batches)] == [100] * 20 and await one == b"777"
+        batch = client.iget_many(["b1", "b2"])
+        assert await batch == await batch == [b"111", b"222"], "it can be looked at again"
+
+    asyncio.run(story())
+    # Outside of a loop, and of another one.
+    batch = client.iget_many(["b1", "none"])
+    assert batch.wait(30) and batch.done() and batch.result() == [b"111", None]
+    asyncio.run(story())
+
+
+def test_a_batch_that_is_not_awaited_any_more_is_released(client):
+    async def story():
+        values = [bytearray(100_000) for _ in range(50)]
+        task = asyncio.ensure_future(_await(client.iset_many({f"r{at}": value for at, value in enumerate(values)})))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        del task
+        [value.append(1) for value in values]
+        # Dropped at once.
+        client.iset_many({"r0": values[0]})
+        values[0].append(1)
+        assert await client.iget_many(["none"]) == [None]
+
+    asyncio.run(story())

@@ -51,6 +51,33 @@ def test_all_pages_of_a_value_are_located_and_of_one_value_only(client, monkeypa
         client.locate("k")
 
 
+def test_of_a_batch_the_first_failure_is_raised_and_nothing_stays_lent(client, uri):
+    value = bytearray(b"value")
+    for items in [{"k1": value, "": b"v", "k2": value}, {"k1": value, "k2": b"v", "k" * 251: value}]:
+        with pytest.raises(gestalt.BadKey):
+            client.set_many(items)
+        with pytest.raises(gestalt.BadKey):
+            client.iget_many(list(items))
+        value.append(0)
+    with gestalt.connect(uri.replace("/default", "/nobody")) as other:
+        batch = other.iset_many({"k1": value, "k2": value})
+        with pytest.raises(gestalt.NoNamespace):
+            batch.result()
+        value.append(0)
+        with pytest.raises(gestalt.NoNamespace):
+            batch.result()
+    with pytest.raises(gestalt.Closed):
+        other.get_many(["k"])
+    assert client.set_many({"k1": "v", b"k2": b"w"}, ttl=600) and client.get_many([b"k1", "k2"]) == [b"v", b"w"]
+    assert 500 < client.get_item("k2").ttl <= 600
+    batch = client.iset_many({"k1": b"v" * 200_000, "k2": b"v" * 200_000})
+    batch.cancel()
+    try:
+        assert len(batch.result()) == len(batch) == 2
+    except gestalt.Cancelled as cancelled:
+        assert not cancelled.changed_nothing
+
+
 def test_numbers_count(client):
     client.delete("n")
     assert client.incr("n") is None

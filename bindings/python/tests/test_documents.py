@@ -14,7 +14,7 @@ SAMPLES = [
 
 
 def test_there_are_samples():
-    assert len(SAMPLES) == 4
+    assert len(SAMPLES) == 5
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

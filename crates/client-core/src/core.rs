@@ -197,7 +197,8 @@ impl Core {
         let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
         let overdue = self.requests.first_deadline().filter(|_| hold);
         let late = self.links.first_late(self.config.connect_us);
-        [overdue, self.requests.first_awake(), homeless, self.direct.due(), late].into_iter().flatten().min()
+        let (awake, impatient) = (self.requests.first_awake(), self.links.first_impatient());
+        [overdue, awake, homeless, self.direct.due(), late, impatient].into_iter().flatten().min()
     }
 }
 
@@ -267,6 +268,9 @@ impl Core {
         }
         self.direct.tick(self.means(now));
         self.carry_out(now);
+        for conn in self.links.impatient(now) {
+            self.pump(now, conn);
+        }
         for conn in self.links.late(now, self.config.connect_us) {
             self.links.close(conn);
             self.lost(now, conn);

@@ -8,7 +8,7 @@ use native::FromClient;
 use types::Time;
 
 use crate::connection::{Connection, Stage};
-use crate::event::{Action, ConnId};
+use crate::event::{Action, ConnId, RequestId};
 use crate::rules::Rules;
 
 /// See the module.
@@ -17,6 +17,8 @@ pub(crate) struct Links {
     all: BTreeMap<ConnId, Connection>,
     by_address: BTreeMap<SocketAddr, ConnId>,
     actions: VecDeque<Action>,
+    /// What can wait for something else that goes the same way, and until when.
+    patient: BTreeMap<ConnId, (Time, Vec<RequestId>)>,
     /// The last number that was given.
     last: u64,
 }
@@ -82,12 +84,14 @@ impl Links {
     /// None is.
     pub(crate) fn close_all(&mut self) {
         self.by_address.clear();
+        self.patient.clear();
         self.actions.extend(std::mem::take(&mut self.all).into_keys().map(Action::Close));
     }
 
     /// It is there no more.
     pub(crate) fn remove(&mut self, conn: ConnId) -> Option<Connection> {
         let connection = self.all.remove(&conn)?;
+        self.patient.remove(&conn);
         self.by_address.remove(&connection.address);
         Some(connection)
     }
@@ -105,6 +109,34 @@ impl Links {
     pub(crate) fn late(&self, now: Time, connect_us: u64) -> Vec<ConnId> {
         let is_late = |connection: &Connection| matches!(connection.stage, Stage::Opening(since) if since + connect_us <= now);
         self.all.iter().filter(|(_, connection)| is_late(connection)).map(|(conn, _)| *conn).collect()
+    }
+
+    /// Something goes there when something else does, or then.
+    pub(crate) fn send_until(&mut self, conn: ConnId, until: Time, what: RequestId) {
+        let (first, all) = self.patient.entry(conn).or_insert((until, Vec::new()));
+        *first = until.min(*first);
+        all.push(what);
+    }
+
+    /// When the first of these has waited for long enough.
+    pub(crate) fn first_impatient(&self) -> Option<Time> {
+        self.patient.values().map(|(until, _)| *until).min()
+    }
+
+    /// Those where something has.
+    pub(crate) fn impatient(&self, now: Time) -> Vec<ConnId> {
+        self.patient.iter().filter(|(_, (until, _))| *until <= now).map(|(conn, _)| *conn).collect()
+    }
+
+    /// What can wait goes along with what cannot, or by itself when it has waited for long enough.
+    pub(crate) fn join(&mut self, now: Time, conn: ConnId) {
+        let Some(connection) = self.all.get_mut(&conn) else { return };
+        let goes = |until: Time| until <= now || !connection.waiting.is_empty();
+        if self.patient.get(&conn).is_some_and(|(until, _)| goes(*until))
+            && let Some((_, all)) = self.patient.remove(&conn)
+        {
+            connection.waiting.extend(all);
+        }
     }
 
     /// See [`Connection::disown`].
@@ -150,6 +182,30 @@ mod tests {
         );
         assert!(links.remove(first).is_some() && !links.has_one_to(one));
         assert_ne!(to(&mut links, one), first);
+    }
+
+    #[test]
+    fn what_can_wait_goes_with_something_else_or_when_it_has_waited() {
+        let mut links = Links::default();
+        let [one, other] = [1, 2].map(|port| links.to(Time(5), Rules::all(), ([10, 0, 0, 1], port).into()));
+        for (conn, until, what) in [(one, 20, 1), (one, 30, 2), (other, 25, 3)] {
+            links.send_until(conn, Time(until), RequestId(what));
+        }
+        let waiting = |links: &mut Links, conn| {
+            let all = std::mem::take(&mut links.get_mut(conn).unwrap().waiting);
+            all.into_iter().map(|id| id.0).collect::<Vec<_>>()
+        };
+        assert_eq!((links.first_impatient(), links.impatient(Time(24))), (Some(Time(20)), vec![one]));
+        links.join(Time(19), one);
+        assert_eq!(waiting(&mut links, one), [0; 0], "nothing else goes there, and it is too early");
+        links.join(Time(20), one);
+        assert_eq!((waiting(&mut links, one), links.first_impatient()), (vec![1, 2], Some(Time(25))));
+        links.get_mut(other).unwrap().waiting.push_back(RequestId(4));
+        links.join(Time(20), other);
+        assert_eq!((waiting(&mut links, other), links.first_impatient()), (vec![4, 3], None));
+        links.send_until(other, Time(40), RequestId(5));
+        links.remove(other);
+        assert_eq!(links.first_impatient(), None, "it is for nobody");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Clients' sessions at one data role, and what came of their writes: equal at the primary and at every parity that has applied the
 //! same records (docs/protocol.md, "Writes that are done once").
 
+use std::collections::VecDeque;
+
 use types::{ClientSession, IndexOp, ResultCode, WriteResult};
 
 use crate::cohorts::{ROW_BYTES, read_row, row};
@@ -12,7 +14,9 @@ const RESULT: u8 = 16;
 /// The sessions of one data role.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
-    /// Ascending.
+    /// Ascending, by themselves: of many sessions one is found in a line or two of memory.
+    ids: Vec<ClientSession>,
+    /// In the same order.
     all: Vec<Session>,
     /// How many results they have, and have places for.
     results: usize,
@@ -21,11 +25,20 @@ pub struct Sessions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Session {
-    id: ClientSession,
     /// The client waits for no write below this one any more.
     floor: u32,
-    /// By the write's number, ascending; none below the floor.
-    results: Vec<(u32, WriteResult)>,
+    /// By the write's number, ascending; none below the floor. They come at the back and go at the front, and what lies between is not touched.
+    results: VecDeque<(u32, WriteResult)>,
+}
+
+impl Session {
+    fn place_of(&self, sequence: u32) -> Result<usize, usize> {
+        // Nearly all are newer than all before.
+        if self.results.back().is_none_or(|(newest, _)| *newest < sequence) {
+            return Err(self.results.len());
+        }
+        self.results.binary_search_by_key(&sequence, |(known, _)| *known)
+    }
 }
 
 /// What is known of a write.
@@ -68,7 +81,7 @@ impl Sessions {
 
     /// All of them, ascending.
     pub fn ids(&self) -> impl Iterator<Item = ClientSession> {
-        self.all.iter().map(|session| session.id)
+        self.ids.iter().copied()
     }
 
     /// What is known of write `sequence` of `session`.
@@ -79,15 +92,14 @@ impl Sessions {
         if sequence < session.floor {
             return Written::Over;
         }
-        let found = session.results.binary_search_by_key(&sequence, |(known, _)| *known);
-        found.map_or(Written::Not, |at| Written::Done(session.results[at].1))
+        session.place_of(sequence).map_or(Written::Not, |at| Written::Done(session.results[at].1))
     }
 
     /// The newest write of `session` that was done.
     #[must_use]
     pub fn newest(&self, session: ClientSession) -> Option<u32> {
         let at = self.place_of(session).ok()?;
-        self.all[at].results.last().map(|(sequence, _)| *sequence)
+        self.all[at].results.back().map(|(sequence, _)| *sequence)
     }
 
     /// Applies what is about sessions.
@@ -95,11 +107,13 @@ impl Sessions {
         match *op {
             IndexOp::SessionBegins { session } => {
                 if let Err(at) = self.place_of(session) {
-                    self.all.insert(at, Session { id: session, floor: 1, results: Vec::new() });
+                    self.ids.insert(at, session);
+                    self.all.insert(at, Session { floor: 1, results: VecDeque::new() });
                 }
             }
             IndexOp::SessionEnds { session } => {
                 if let Ok(at) = self.place_of(session) {
+                    self.ids.remove(at);
                     let ended = self.all.remove(at).results;
                     (self.results, self.places) =
                         (self.results - ended.len(), self.places - ended.capacity());
@@ -111,9 +125,9 @@ impl Sessions {
             }
             IndexOp::WriteCounted { session, sequence, number } => {
                 let Ok(at) = self.place_of(session) else { return };
-                let results = &mut self.all[at].results;
-                if let Ok(at) = results.binary_search_by_key(&sequence, |(known, _)| *known) {
-                    results[at].1.number = number;
+                let session = &mut self.all[at];
+                if let Ok(at) = session.place_of(sequence) {
+                    session.results[at].1.number = number;
                 }
             }
             _ => {}
@@ -126,10 +140,9 @@ impl Sessions {
         (self.results, self.places) =
             (self.results - session.results.len(), self.places - session.results.capacity());
         session.floor = session.floor.max(floor);
-        let over = session.results.partition_point(|(known, _)| *known < session.floor);
-        session.results.drain(..over);
+        while session.results.pop_front_if(|(known, _)| *known < session.floor).is_some() {}
         if sequence >= session.floor
-            && let Err(at) = session.results.binary_search_by_key(&sequence, |(known, _)| *known)
+            && let Err(at) = session.place_of(sequence)
         {
             session.results.insert(at, (sequence, result));
         }
@@ -137,22 +150,37 @@ impl Sessions {
             (self.results + session.results.len(), self.places + session.results.capacity());
     }
 
+    /// Ids are as good as random: how large one is says about where it is. From there it is looked for in steps that double, so ids of any
+    /// other kind take longer, but never more than about twice as long as by halves.
     fn place_of(&self, session: ClientSession) -> Result<usize, usize> {
-        self.all.binary_search_by_key(&session, |known| known.id)
+        let ids = &self.ids[..];
+        let guess = ((u128::from(session.0) * ids.len() as u128) >> 64) as usize;
+        let (mut from, mut to, mut step) = (guess, guess, 1);
+        while to < ids.len() && ids[to] <= session {
+            (from, to) = (to, ids.len().min(to + step));
+            step *= 2;
+        }
+        while from > 0 && ids[from] > session {
+            (from, to) = (from.saturating_sub(step), from);
+            step *= 2;
+        }
+        ids[from..to].binary_search(&session).map(|at| from + at).map_err(|at| from + at)
     }
 
     /// Heap memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.all.capacity() * size_of::<Session>() + self.places * size_of::<(u32, WriteResult)>()
+        self.ids.capacity() * size_of::<ClientSession>()
+            + self.all.capacity() * size_of::<Session>()
+            + self.places * size_of::<(u32, WriteResult)>()
     }
 
     /// As rows like those of cohorts: each session, and what came of its writes; ascending.
     pub(crate) fn rows(&self) -> impl Iterator<Item = [u8; ROW_BYTES]> {
-        self.all.iter().flat_map(|session| {
+        self.ids.iter().zip(&self.all).flat_map(|(id, session)| {
             let results = session.results.iter().map(|(sequence, result)| {
                 row(RESULT + result.code as u8, *sequence, result.version, result.number)
             });
-            std::iter::once(row(SESSION, session.floor, session.id.0, 0)).chain(results)
+            std::iter::once(row(SESSION, session.floor, id.0, 0)).chain(results)
         })
     }
 
@@ -171,20 +199,21 @@ impl Sessions {
         let (kind, number, first, second) = read_row(bytes);
         if kind == SESSION {
             let (id, floor) = (ClientSession(first), number);
-            let is_next = self.all.last().is_none_or(|last| last.id < id);
+            let is_next = self.ids.last().is_none_or(|last| *last < id);
             let is_possible = is_next && floor > 0 && second == 0;
             if is_possible {
-                self.all.push(Session { id, floor, results: Vec::new() });
+                self.ids.push(id);
+                self.all.push(Session { floor, results: VecDeque::new() });
             }
             return is_possible;
         }
         let code = kind.checked_sub(RESULT).and_then(ResultCode::from_number);
         let (Some(code), Some(session)) = (code, self.all.last_mut()) else { return false };
-        let is_next = session.results.last().is_none_or(|(last, _)| *last < number);
+        let is_next = session.results.back().is_none_or(|(last, _)| *last < number);
         let is_possible = is_next && number >= session.floor;
         if is_possible {
             let before = session.results.capacity();
-            session.results.push((number, WriteResult { code, version: first, number: second }));
+            session.results.push_back((number, WriteResult { code, version: first, number: second }));
             self.results += 1;
             self.places += session.results.capacity() - before;
         }
@@ -193,9 +222,10 @@ impl Sessions {
 
     /// That they are in order, and counted.
     pub(crate) fn check_invariants(&self) {
-        assert!(self.all.is_sorted_by(|a, b| a.id < b.id), "sessions are in order");
+        assert!(self.ids.is_sorted_by(|a, b| a < b), "sessions are in order");
+        assert_eq!(self.ids.len(), self.all.len(), "each has its id");
         for session in &self.all {
-            assert!(session.results.is_sorted_by(|a, b| a.0 < b.0), "results are in order");
+            assert!(session.results.iter().is_sorted_by(|a, b| a.0 < b.0), "results are in order");
             let is_waited_for = |(sequence, _): &(u32, WriteResult)| *sequence >= session.floor;
             assert!(session.results.iter().all(is_waited_for), "what is over is not kept");
         }
@@ -207,7 +237,7 @@ impl Sessions {
 
 impl PartialEq for Sessions {
     fn eq(&self, other: &Self) -> bool {
-        self.all == other.all
+        (&self.ids, &self.all) == (&other.ids, &other.all)
     }
 }
 
@@ -262,6 +292,32 @@ mod tests {
         sessions.apply(&IndexOp::WriteDone { session: A, sequence: 1, behind: 0, code, version });
         let first = WriteResult { number: 5, ..stored(10) };
         assert_eq!(sessions.look_up(A, 1), Written::Done(first));
+    }
+
+    #[test]
+    fn sessions_are_found_whatever_their_ids_are() {
+        let spread = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let kinds: [fn(u64) -> u64; 4] =
+            [|at| at, |at| u64::MAX - at, |at| at << 58, |at| if at < 50 { at } else { u64::MAX - at }];
+        let of = |kind: &dyn Fn(u64) -> u64, count| {
+            let mut ids: Vec<ClientSession> = (0..count).map(|at| ClientSession(kind(at))).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let lists = [0, 1, 2, 3, 17, 100, 1000]
+            .into_iter()
+            .flat_map(|count| kinds.iter().map(move |kind| of(kind, count)).chain([of(&spread, count)]));
+        for ids in lists {
+            let mut sessions = Sessions::default();
+            ids.iter().for_each(|&session| sessions.apply(&IndexOp::SessionBegins { session }));
+            sessions.check_invariants();
+            assert_eq!(sessions.ids, ids);
+            let near = ids.iter().flat_map(|id| [id.0.wrapping_sub(1), id.0, id.0.wrapping_add(1)]);
+            for wanted in near.chain([0, 1, 1 << 63, u64::MAX]).map(ClientSession) {
+                assert_eq!(sessions.place_of(wanted), ids.binary_search(&wanted), "{wanted:?} of {ids:?}");
+            }
+        }
     }
 
     #[test]

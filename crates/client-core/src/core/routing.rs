@@ -69,6 +69,7 @@ impl Core {
     pub(super) fn pump(&mut self, now: Time, conn: ConnId) {
         let window = self.config.window;
         let namespace = self.nodes.namespace();
+        self.links.join(now, conn);
         let Some(connection) = self.links.get_mut(conn) else { return };
         let (mut refused, mut woken) = (Vec::new(), Vec::new());
         while connection.has_credit()

@@ -11,6 +11,9 @@ use crate::event::{Done, Event, RequestId};
 use crate::operation::{Body, Op};
 use crate::request::{Found, Place, Reading, Request};
 
+/// For how long a farewell waits for something else that goes to its node: by itself it would cost as much of the node's time as a request.
+const FAREWELL_WAITS_US: u64 = 10_000;
+
 impl Core {
     /// What this client has done by itself.
     #[must_use]
@@ -160,6 +163,9 @@ impl Core {
         let Some(address) = address else { return self.direct.fails(self.means(now), part) };
         let conn = self.links.to(now, self.config.rules, address);
         self.direct.wait_at(part, conn);
+        if self.direct.can_wait(part) {
+            return self.links.send_until(conn, now + FAREWELL_WAITS_US, part);
+        }
         if let Some(connection) = self.links.get_mut(conn) {
             connection.waiting.push_back(part);
         }

@@ -533,6 +533,12 @@ impl Direct {
         }
     }
 
+    /// Whether nobody waits for what it says, so that it may go with what goes to its node next.
+    pub(crate) fn can_wait(&self, id: RequestId) -> bool {
+        let ask = self.parts.get(&id).map(|part| &part.request.ask);
+        matches!(ask, Some(Ask::Unpin(UnpinAsk { done: true, .. })))
+    }
+
     /// Its turn has come.
     pub(crate) fn launch(&mut self, id: RequestId, conn: ConnId, connection: &mut Connection) {
         let Some(part) = self.parts.get_mut(&id) else { return };

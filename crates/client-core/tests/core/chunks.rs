@@ -101,8 +101,12 @@ pub fn role_of(fetch: &(client_core::ConnId, u64, FetchAsk)) -> usize {
     usize::from(fetch.2.member.role.0)
 }
 
+/// For so long a node is not told that a read is over, unless it is asked for something else.
+const FAREWELL_US: u64 = 10_000;
+
 /// What is asked when a read is over.
 fn is_unpinned(world: &mut World) -> bool {
+    world.wait(FAREWELL_US);
     world
         .asked()
         .iter()
@@ -123,6 +127,35 @@ fn cells_come_from_their_holders_in_any_order_and_go_out_in_theirs() {
     assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
     assert!(is_unpinned(&mut world));
     assert_eq!((world.core.stats().reads, world.core.stats().decoded_rows), (1, 0));
+}
+
+#[test]
+fn that_a_read_is_over_is_said_with_the_next_request_to_the_node_or_soon() {
+    let mut world = World::coding();
+    for goes_along in [true, false] {
+        let (id, fetches) = reads(&mut world);
+        for fetch in fetches {
+            let cell = cell(role_of(&fetch));
+            sends(&mut world, fetch, &cell, checksum(&cell));
+        }
+        assert_eq!(world.done(id), Ok(Done::Value));
+        world.wait(FAREWELL_US - 1);
+        assert!(world.asked().is_empty(), "by itself it would cost the node as much as a request");
+        let is_told = |asked: &[(client_core::ConnId, u64, native::Request)]| {
+            asked.iter().any(|(_, _, request)| matches!(&request.ask, Ask::Unpin(unpin) if unpin.done))
+        };
+        if goes_along {
+            world.get("k");
+        } else {
+            world.wait(1);
+        }
+        let asked = world.asked();
+        assert!(is_told(&asked) && asked.len() == 1 + usize::from(goes_along), "{asked:?}");
+        for (conn, wire, request) in asked {
+            let answer = if matches!(request.ask, Ask::Unpin(_)) { Code::Noted } else { Code::Miss };
+            world.answer(conn, wire, Answer::Just(answer));
+        }
+    }
 }
 
 #[test]
@@ -157,6 +190,7 @@ pub fn has_read(world: &mut World, times: usize) {
             sends(world, fetch, &cell, checksum(&cell));
         }
         assert_eq!((world.data(id), world.done(id)), (value().to_vec(), Ok(Done::Value)));
+        world.wait(FAREWELL_US);
         let (conn, wire, unpin) = world.one();
         assert!(matches!(unpin, Ask::Unpin(_)));
         world.answer(conn, wire, Answer::Just(Code::Noted));

@@ -4,9 +4,9 @@
 //! from the Go module proxy.
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, thread};
@@ -20,6 +20,11 @@ const GOMEMCACHE: &str = "v0.0.0-20260422231931-4d751bb6e37c";
 
 fn cluster() -> LocalCluster {
     LocalCluster::start(&Options::default().with_memcacheds_values()).expect("a cluster starts")
+}
+
+/// A Python that has what the tests of our package need.
+pub fn packages_python() -> Result<PathBuf, String> {
+    python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"])
 }
 
 /// The directory with the helpers of these tests.
@@ -72,8 +77,7 @@ fn pymemcaches_integration_suite_passes() {
 
 #[test]
 fn the_python_package_passes_its_tests_and_becomes_a_wheel() {
-    let python =
-        python_with("gestalt-python", &["pytest==9.2.0", "numpy==2.4.6", "setuptools==84.2.1"]).unwrap();
+    let python = packages_python().unwrap();
     let library = std::env::current_exe().unwrap().with_file_name("libgestalt_c.so");
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/python");
     // The suite has scans.
@@ -145,6 +149,33 @@ fn the_c_client_is_found_by_pkg_config_and_lives_through_nodes_that_are_killed_a
     let (done, failed): (Vec<_>, Vec<_>) = tally.lines().filter_map(ended).partition(|(is_done, _)| *is_done);
     let sum = |counts: &[(bool, u64)]| counts.iter().map(|(_, count)| count).sum::<u64>();
     assert!(sum(&done) > 10_000 && sum(&failed) < sum(&done) / 10, "{tally}");
+}
+
+/// No wrong use of memory, and nothing that nobody can free any more.
+#[test]
+fn c_programs_are_clean_under_valgrind() {
+    ensure_program("valgrind", "valgrind").unwrap();
+    let krate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gestalt-c");
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = cluster();
+    let uri = format!("gestalt://{}/default?timeout=60s", cluster.native(0).unwrap());
+    // Whoever calls is not answered.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = format!("gestalt://{}", silent.local_addr().unwrap());
+    for (name, args) in [("everything", &[&uri, &nobody][..]), ("epoll", &[&uri])] {
+        let program = dir.path().join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-std=gnu99", "-g", "-pthread", "-o"]).arg(&program);
+        compiler.arg(krate.join("tests/c_client/c").join(name).with_extension("c"));
+        compiler.arg(format!("-I{}", krate.join("include").display()));
+        compiler.arg(std::env::current_exe().unwrap().with_file_name("libgestalt_c.a")).args(["-ldl", "-lm"]);
+        read(&mut compiler).unwrap();
+        let mut valgrind = Command::new("valgrind");
+        valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
+        let kinds = "definite,indirect";
+        valgrind.args([format!("--show-leak-kinds={kinds}"), format!("--errors-for-leak-kinds={kinds}")]);
+        read(valgrind.arg(program).args(args)).unwrap();
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod health;
 mod memcached;
 mod memory;
 mod namespaces;
+mod native_faults;
 mod native_suite;
 mod objects;
 mod operations;

@@ -33,8 +33,15 @@ fn the_suite_has_figures_for_every_side_of_every_cell_and_writes_its_page() {
     let overlaps = document["overlaps"].as_array().unwrap();
     assert_eq!(overlaps.len(), 8, "two languages, two lengths, writes and reads: {overlaps:?}");
     assert!(overlaps.iter().all(|overlap| overlap["pure_us"].as_f64() > Some(0.0)), "{overlaps:?}");
+    let python = document["python"].as_array().unwrap();
+    assert!(
+        python.len() == 8 && python.iter().all(|rate| rate["rate"]["least"].as_f64() > Some(0.0)),
+        "{python:?}"
+    );
     let page = text("native.md");
-    for part in ["48 connections", "One client, blocking", "non-blocking", "More clients", "Overlap"] {
+    for part in
+        ["48 connections", "One client, blocking", "non-blocking", "More clients", "Overlap", "Python"]
+    {
         assert!(page.contains(part), "{part} is missing:\n{page}");
     }
     for plot in page.split("](").filter_map(|rest| rest.split_once(".svg)")).map(|(name, _)| name) {

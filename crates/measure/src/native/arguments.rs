@@ -11,7 +11,7 @@ use super::cells::{Cell, USUAL, by_clients, by_size, crowded};
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "native",
-    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native modes\n  cargo xtask bench native scans\n  cargo xtask bench native ycsb"
+    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native python\n  cargo xtask bench native modes\n  cargo xtask bench native scans\n  cargo xtask bench native ycsb"
 )]
 pub struct Arguments {
     /// What to measure; everything if nothing is named. What is not measured is kept from the last time
@@ -50,6 +50,8 @@ pub enum Part {
     Matrix,
     /// How much of a transfer's time its caller can compute in, from Rust and from Python.
     Overlap,
+    /// What a program in Python gets done: small operations from asyncio, long values into NumPy's arrays.
+    Python,
     /// Who codes long values: the client or a node, both ways, with the servers' CPU for each megabyte.
     Modes,
     /// What it takes to list keys, by pages.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cells::{Cell, Side};
 use super::modes::Mode;
 use super::overlap::Overlap;
+use super::python::Rate;
 use super::scans::Scanned;
 use super::ycsb::Workload;
 use crate::document::by_lines;
@@ -27,6 +28,8 @@ pub struct Document {
     pub memcached: String,
     pub cells: Vec<Measured>,
     pub overlaps: Vec<Overlap>,
+    #[serde(default)]
+    pub python: Vec<Rate>,
     #[serde(default)]
     pub modes: Vec<Mode>,
     #[serde(default)]

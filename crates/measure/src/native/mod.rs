@@ -11,6 +11,7 @@ mod modes;
 mod overlap;
 mod page;
 mod plot;
+mod python;
 mod runs;
 mod scans;
 mod ycsb;
@@ -42,6 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         match part {
             Part::Matrix => matrix::measure(arguments, &mut document)?,
             Part::Overlap => overlap::measure(arguments, &mut document)?,
+            Part::Python => document.python = python::measure(arguments)?,
             Part::Modes => modes::measure(arguments, &mut document)?,
             Part::Scans => document.scans = scans::measure(arguments)?,
             Part::Ycsb => document.ycsb = ycsb::measure(arguments)?,

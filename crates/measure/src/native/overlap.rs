@@ -4,26 +4,24 @@
 //! The three take turns, and medians count. From Rust by the crate `gestalt`, whose tasks have a thread of their own; from Python by the C
 //! client, beside NumPy (`overlap.py`, the same in another language).
 
-use std::fs;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::Instant;
 
 use gestalt::{Bytes, Client};
 use processes::local_cluster::{LocalCluster, Options};
-use processes::others::{outputs, python_with};
+use processes::others::outputs;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use super::arguments::Arguments;
 use super::document::Document;
+use super::python;
 use crate::spread::Spread;
 
 const LENS: [usize; 2] = [64 << 10, 1 << 20];
 const KEY: &str = "overlap";
-const NUMPY: &str = "numpy==2.4.6";
 /// Steps of computing whose time is taken at once, and how often: the best of them counts, when nobody takes the processor away.
 const STEPS: u64 = 20_000;
 const TRIES: u32 = 200;
@@ -163,14 +161,8 @@ fn step_us() -> f64 {
 }
 
 fn from_python(uri: &str, library: &Path, transfers: u32) -> Result<Vec<Overlap>, String> {
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = absolute(library)?;
-    let mut script = Command::new(python_with("native-python", &[NUMPY])?);
-    script.arg(crate_dir.join("src/native/overlap.py")).args([uri, &transfers.to_string()]);
-    script.args(LENS.map(|len| len.to_string()));
-    script.env("PYTHONPATH", crate_dir.join("../../bindings/python")).env("GESTALT_LIBRARY", library);
-    // Its own threads would compute on the cores that the transfer needs.
-    script.env("OPENBLAS_NUM_THREADS", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+    let mut script = python::script("overlap.py", library)?;
+    script.args([uri, &transfers.to_string()]).args(LENS.map(|len| len.to_string()));
     let (printed, _) = outputs(&mut script)?;
     let lines = printed.lines().map(|line| {
         let [write, len, pure_us, computed_us, both_us]: [f64; 5] =
@@ -181,10 +173,6 @@ fn from_python(uri: &str, library: &Path, transfers: u32) -> Result<Vec<Overlap>
         Ok(Overlap { language, write, len, transfers, percent, pure_us, computed_us, both_us })
     });
     lines.collect()
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, String> {
-    fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::cells::{CROWD, Cell, Side, USUAL, Work, size};
 use super::document::{Document, Figures, Measured};
 use super::ycsb;
+use crate::spread::Spread;
 
 /// What is above the tables.
 const PREFACE: &str = include_str!("preface.md");
@@ -22,6 +23,7 @@ pub fn render(document: &Document) -> String {
     }
     by_clients(document, &mut page);
     overlaps(document, &mut page);
+    python(document, &mut page);
     modes(document, &mut page);
     scans(document, &mut page);
     ycsb(document, &mut page);
@@ -141,6 +143,20 @@ fn overlaps(document: &Document, page: &mut String) {
         let figures = [overlap.percent, overlap.pure_us, overlap.computed_us, overlap.both_us].map(short);
         let what = if overlap.write { "SET" } else { "GET" };
         [vec![overlap.language.clone(), what.to_owned(), size(overlap.len)], figures.to_vec()].concat()
+    });
+    table(page, &header, &rows.collect::<Vec<_>>());
+}
+
+fn python(document: &Document, page: &mut String) {
+    if document.python.is_empty() {
+        return;
+    }
+    page.push_str("## Python\n\n");
+    let header = ["what", "", "median", "least", "most"].map(str::to_owned);
+    let rows = document.python.iter().map(|rate| {
+        let Spread { median, least, most } = rate.rate;
+        let figures = [median, least, most].map(short);
+        [vec![rate.what.clone(), rate.unit.clone()], figures.to_vec()].concat()
     });
     table(page, &header, &rows.collect::<Vec<_>>());
 }

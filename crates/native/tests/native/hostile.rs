@@ -1,59 +1,11 @@
 //! Bytes that nobody should send: they are refused, and nothing else happens.
 
 use bytes::{Bytes, BytesMut};
-use native::{
-    Answer, Decoder, Frame, FromClient, FromServer, HEADER_BYTES, Header, Kind, MAX_FRAME_BYTES, Malformed,
-    MapAssembly, Value,
-};
+use native::{Decoder, Frame, FromClient, FromServer, HEADER_BYTES, Header, Hello, Kind, Malformed};
 use proptest::prelude::*;
 
+use crate::reading::{look, read, serve};
 use crate::samples::{of_clients, of_servers};
-
-/// What comes of these bytes: frames, and how they end.
-fn read(bytes: &[u8]) -> (usize, Result<(), Malformed>) {
-    let mut buffer = BytesMut::from(bytes);
-    let mut count = 0;
-    loop {
-        assert!(Decoder::wanted(&buffer) <= MAX_FRAME_BYTES);
-        match Decoder::next(&mut buffer) {
-            Ok(Some(frame)) => {
-                count += 1;
-                look(frame);
-            }
-            Ok(None) => return (count, Ok(())),
-            Err(malformed) => return (count, Err(malformed)),
-        }
-    }
-}
-
-/// Both sides read it; what they understand they also say in the same way.
-fn look(frame: Frame) {
-    if let Ok(message) = FromClient::take(frame.clone()) {
-        let mut bytes = Vec::new();
-        message.put(&mut bytes);
-        let again = Decoder::next(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
-        assert_eq!(FromClient::take(again), Ok(message));
-    }
-    let value = Value::announced(&frame.header, &frame.body);
-    if let Ok(message) = FromServer::take(frame) {
-        // Whoever looks at the head of an answer alone sees the same value in it.
-        let in_frame = match &message {
-            FromServer::Answer(_, answer) => match &**answer {
-                Answer::Value(value) if value.bytes.is_some() => Some(Value { bytes: None, ..value.clone() }),
-                _ => None,
-            },
-            _ => None,
-        };
-        assert_eq!(value, Ok(in_frame));
-        if let FromServer::Map(part, more) = &message {
-            let _ = MapAssembly::default().add(part, *more);
-        }
-        let mut bytes = Vec::new();
-        message.put(&mut bytes);
-        let again = Decoder::next(&mut BytesMut::from(&bytes[..])).unwrap().unwrap();
-        assert_eq!(FromServer::take(again), Ok(message));
-    }
-}
 
 fn valid() -> Vec<Vec<u8>> {
     let bytes = |put: &dyn Fn(&mut Vec<u8>)| {
@@ -106,7 +58,48 @@ fn nobody_says_what_the_other_side_says() {
     }
 }
 
+/// What a client of a server has said that goes on with these frames.
+fn conversation(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    FromClient::Hello(Hello::default()).put(&mut bytes);
+    [bytes, frames.concat()].concat()
+}
+
+#[test]
+fn a_server_hears_all_that_a_client_may_say() {
+    let mut requests: Vec<_> = of_clients().into_iter().filter(|(name, _)| *name != "hello").collect();
+    let id = |message: &FromClient| {
+        let mut bytes = Vec::new();
+        message.put(&mut bytes);
+        Decoder::next(&mut BytesMut::from(&bytes[..])).unwrap().unwrap().header.id
+    };
+    requests.sort_by_key(|(_, message)| id(message));
+    for (name, message) in requests {
+        let mut bytes = Vec::new();
+        message.put(&mut bytes);
+        let heard = serve(&conversation(&[bytes]));
+        // What is about a request has to come behind it.
+        let is_about =
+            matches!(message, FromClient::Piece(_) | FromClient::Window(_) | FromClient::Cancel(_));
+        assert_eq!(heard, 1 + usize::from(!is_about), "{name}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_server_survives_any_conversation(
+        which in prop::collection::vec(any::<prop::sample::Index>(), 1..20),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..5),
+    ) {
+        let all = valid();
+        let mut bytes = conversation(&which.iter().map(|at| at.get(&all).clone()).collect::<Vec<_>>());
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        prop_assert!(serve(&bytes) <= which.len() + 1);
+    }
+
     #[test]
     fn any_bytes_are_read_without_harm(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let (frames, _) = read(&bytes);

@@ -6,5 +6,6 @@
 mod hostile;
 mod maps;
 mod places;
+mod reading;
 mod samples;
 mod vectors;

@@ -450,6 +450,37 @@ fn many_values_in_chunks_that_are_found_at_once_stop_nobody() {
 }
 
 #[test]
+fn short_values_in_chunks_that_are_gathered_at_once_are_all_sent() {
+    // More than are gathered at once: each that has come makes room for another one, also where all have come in the same moment.
+    let cluster = Cluster::of(&Plan::default(), |config| config.memory_bytes = 256 << 20);
+    stripe(&cluster);
+    let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":0},"chunk_bytes":262144}}}}}"#;
+    assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
+    let keys: Vec<String> = (0..300).map(|number| format!("k{number}")).collect();
+    let (mut writer, value) = (Native::connect(&cluster, 0).0, noise(5, 100));
+    keys.iter().for_each(|key| assert_eq!(writer.put(key, &value), Code::Stored));
+    for node in 0..cluster.nodes.len() {
+        let (mut client, _) = Native::connect(&cluster, node);
+        for _ in 0..10 {
+            let asked = client.next_id..client.next_id + 300;
+            client.next_id = asked.end;
+            let mut bytes = Vec::new();
+            for (id, key) in asked.clone().zip(&keys) {
+                let key = Key::new(Bytes::copy_from_slice(key.as_bytes())).expect("a key");
+                FromClient::Request(id, Box::new(Request { key, deadline_ms: 0, once: None, ask: get() }))
+                    .put(&mut bytes);
+            }
+            client.stream.write_all(&bytes).expect("a live connection");
+            for id in asked {
+                let Answer::Value(part) = client.answer(id) else { panic!("no value at node {node}") };
+                let bytes = part.bytes.map_or_else(|| client.pieces(id, part.len).1, |bytes| bytes.to_vec());
+                assert_eq!(bytes, value, "at node {node}");
+            }
+        }
+    }
+}
+
+#[test]
 fn who_ends_its_side_is_answered_what_it_has_asked() {
     let cluster = Cluster::start();
     let (mut client, _) = Native::connect(&cluster, 3);

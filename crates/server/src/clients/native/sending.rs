@@ -13,6 +13,28 @@ use crate::workers::worker::Worker;
 impl NativeConnection {
     /// Prints what values have, as far as the output has room; whether there may be more.
     pub(super) fn go_on_sending(&self, worker: &Worker, state: &mut State) -> bool {
+        self.begin_gathers(worker, state);
+        while state.output_len() < CLIENT_OUT_HIGH_BYTES {
+            match state.sendings.turn(worker.clock.time(), &mut state.output) {
+                None => return false,
+                Some(Turn::Printed(id, Some(shard), len)) => {
+                    let asker = self.stream_asker(worker, id);
+                    worker.order(worker.clock.now(), shard, asker, Order::Taken(len));
+                }
+                Some(Turn::Printed(..)) => {}
+                // Its place is the next one's. Where all that were under way have ended at once nothing else would ever begin that.
+                Some(Turn::Ended) => self.begin_gathers(worker, state),
+                Some(Turn::Replaced(sending)) => {
+                    self.ask_again(worker, state, *sending);
+                    self.begin_gathers(worker, state);
+                }
+            }
+        }
+        true
+    }
+
+    /// Has as many values gathered as may be at once.
+    fn begin_gathers(&self, worker: &Worker, state: &mut State) {
         while let Some((id, range, chunks)) = state.sendings.next_to_gather() {
             let shard = chunks.object.descriptor.id.owner.group.shard(worker.shared.config.workers);
             chunks.shard = Some(shard);
@@ -26,18 +48,6 @@ impl NativeConnection {
                 state.sendings.hear(id, &news);
             }
         }
-        while state.output_len() < CLIENT_OUT_HIGH_BYTES {
-            match state.sendings.turn(worker.clock.time(), &mut state.output) {
-                None => return false,
-                Some(Turn::Printed(id, Some(shard), len)) => {
-                    let asker = self.stream_asker(worker, id);
-                    worker.order(worker.clock.now(), shard, asker, Order::Taken(len));
-                }
-                Some(Turn::Printed(..) | Turn::Ended) => {}
-                Some(Turn::Replaced(sending)) => self.ask_again(worker, state, *sending),
-            }
-        }
-        true
     }
 
     /// The value has waited for its turn for longer than it is kept for a reader, and was replaced meanwhile: what is there now is asked for.
