@@ -73,6 +73,15 @@ impl Client {
     }
 }
 
+/// Tells the clients to stop, also when a test fails: else it would wait for them.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A value that names its key and a number.
 fn value(key: &str, number: u32) -> String {
     let head = format!("{key}={number}:");
@@ -153,6 +162,7 @@ fn a_namespace_moves_to_another_pool_while_clients_go_on_and_a_node_dies() {
     let over = AtomicBool::new(false);
     let written = thread::scope(|scope| {
         let busy = scope.spawn(|| keep_busy(port, &over));
+        let at_end = Over(&over);
         does(&cluster, &["namespace", "convert", "n", "--to", "b"]);
         eventually("on its way", || (1..u64::from(KEYS)).contains(&items_left(&cluster, "n")));
         let paused = does(&cluster, &["namespace", "convert", "n", "--pause"]);
@@ -171,7 +181,7 @@ fn a_namespace_moves_to_another_pool_while_clients_go_on_and_a_node_dies() {
         sleep(Duration::from_secs(1));
         does(&cluster, &["repair", "limit", "--rate", "none"]);
         does(&cluster, &["namespace", "convert", "n", "--resume", "--wait", "--timeout", "60s"]);
-        over.store(true, Ordering::Relaxed);
+        drop(at_end);
         busy.join().expect("nothing was read that was not written")
     });
 
@@ -274,9 +284,10 @@ fn long_values_move_to_another_pool_and_back_while_clients_write_and_read_them()
     for pool in ["b", "default"] {
         let written = thread::scope(|scope| {
             let busy = scope.spawn(|| write_long_values(port, &over));
+            let at_end = Over(&over);
             sleep(Duration::from_millis(300));
             does(&cluster, &["namespace", "convert", "n", "--to", pool, "--wait", "--timeout", "60s"]);
-            over.store(true, Ordering::Relaxed);
+            drop(at_end);
             busy.join().expect("everything was written, and read as it was written")
         });
         over.store(false, Ordering::Relaxed);
