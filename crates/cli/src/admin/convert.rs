@@ -36,7 +36,7 @@ pub struct ConvertArgs {
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 struct Way {
-    /// The pool that it moves to
+    /// The pool that it moves to; on its way, the one that it comes from turns it back
     #[arg(long, value_name = "POOL")]
     to: Option<Name>,
     /// Let it stand still: nothing moves but keys that are written

@@ -1,8 +1,8 @@
 //! What hosts ask other workers of their node: requests whose keys have moved to another pool, and values in chunks that are written there.
 
 use proto::{Place, Submitted, Token, WriteNews, WriteStep};
+use types::MemberId;
 use types::op::{Outcome, Request};
-use types::{GroupId, MemberId};
 
 use super::World;
 
@@ -18,13 +18,8 @@ pub(super) fn worker_for(world: &World, host: usize, member: Option<MemberId>, r
     }
     let located =
         world.cluster.nodes.host(host).and_then(|machine| machine.locate(request.key_bytes()).member);
-    located.map_or(host, |member| worker_of(world, host, member.group))
-}
-
-/// The worker of a host's node that has `group`.
-pub(super) fn worker_of(world: &World, host: usize, group: GroupId) -> usize {
-    let hosts = world.cluster.nodes.hosts_on(world.cluster.nodes.node_of(host));
-    hosts.start + usize::from(group.shard(hosts.len() as u16))
+    let nodes = &world.cluster.nodes;
+    located.map_or(host, |member| nodes.host_for(nodes.node_of(host), member.group))
 }
 
 /// A host has a worker of its node write a value.

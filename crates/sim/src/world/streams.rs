@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use native::GetAsk;
 use proto::{GatherId, NewGather, NewUpload, Token, UploadId};
+use types::GroupId;
 use types::op::{Failure, ItemView, Op, Outcome, Request, Store, StoreMode, Want};
 
-use super::{World, onward};
+use super::World;
 use crate::cluster::process::{Life, Submission};
 use crate::options::Objects;
 use crate::stage::queue::Event;
@@ -110,7 +111,7 @@ impl World {
         let mut begun = None;
         let place = self.cluster.nodes.host(host).map(|machine| proto::locate_chunks(machine, &key));
         let owner = place.and_then(|place| place.member);
-        let host = owner.map_or(host, |owner| onward::worker_of(self, host, owner.group));
+        let host = owner.map_or(host, |owner| self.worker_of(host, owner.group));
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = place.unwrap_or_else(|| machine.locate(&key));
             let (len, Objects { chunk_len, layout, .. }) = (value.len() as u64, objects);
@@ -124,6 +125,11 @@ impl World {
         }
         self.after(host);
         self.stir(token);
+    }
+
+    /// The worker of a host's node that has `group`.
+    fn worker_of(&self, host: usize, group: GroupId) -> usize {
+        self.cluster.nodes.host_for(self.cluster.nodes.node_of(host), group)
     }
 
     fn add_stream(&mut self, token: Token, host: usize, kind: Kind) {
@@ -158,7 +164,7 @@ impl World {
             None => (bytes.len() as u64, range_end(token, bytes.len() as u64, view.value_len)),
         };
         // The worker that has the groups of its chunks.
-        let host = onward::worker_of(self, host, object.descriptor.id.owner.group);
+        let host = self.worker_of(host, object.descriptor.id.owner.group);
         // What is not wanted of a value nobody will see.
         let bytes = if ask.range.is_some() { vec![0; start as usize] } else { bytes };
         let mut begun = None;
