@@ -3,11 +3,10 @@
 use bytes::Bytes;
 use codec::Coder;
 use store::{Budget, Quotas, StoreConfig};
-use types::op::{Failure, Outcome, Request};
-use types::{HostId, KeyHash, MemberId, NodeId};
+use types::op::{Failure, Outcome, Request, Store, Via};
+use types::{HostId, Key, KeyHash, MemberId, NodeId, ObjectLayout, Once};
 use wire::message::{PeerMessage, ToCoordinator};
 
-use crate::objects::NewUpload;
 use crate::{GraphSettings, Impossible, Limits, Rules, Secret, Timing};
 
 /// The driver's name for whoever waits for an answer: it comes back with that, and means nothing to a host.
@@ -96,6 +95,25 @@ pub enum Action {
         /// The answer.
         outcome: Outcome,
     },
+}
+
+/// What a client wants to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewUpload {
+    /// Under which key.
+    pub key: Key,
+    /// As any value is stored, without its bytes.
+    pub store: Store,
+    /// Length of the value in bytes.
+    pub len: u64,
+    /// Longest chunk in bytes.
+    pub chunk_len: u32,
+    /// By which rule its bytes are dealt.
+    pub layout: ObjectLayout,
+    /// The name under which it is written once.
+    pub once: Option<Once>,
+    /// How it comes, if a data role of another pool gives it away.
+    pub via: Option<Box<Via>>,
 }
 
 /// A step of a value that one worker writes for another.

@@ -10,12 +10,14 @@ use bytes::Bytes;
 use types::op::{Bump, Failure, Get, ItemView, Object, Op, Outcome, Request, Store, StoreMode, is_too_large};
 use types::{KeyHash, MemberId, ObjectPolicy, Time};
 
+use super::gather::NewGather;
 use super::names::{Client, ExtensionId, GatherId, OwnerRequest, StreamId, Told, UploadId};
 use super::scope::Scope;
 use super::transfers::Transfers;
 use super::upload::Step;
-use super::{NewGather, NewUpload, Wanted};
+use super::wanted::Wanted;
 use crate::Timing;
+use crate::host::driver::NewUpload;
 use crate::primary::Pending;
 
 /// So often somebody else may come first.

@@ -45,6 +45,7 @@ mod shares;
 mod sums;
 mod transfers;
 mod upload;
+mod wanted;
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,6 @@ use wire::object::{
 
 use crate::Timing;
 use crate::pace::Pace;
-use crate::primary::Pending;
 use courier::Courier;
 pub use deposits::NewDeposit;
 use early::{Early, EarlyCell};
@@ -68,36 +68,29 @@ pub use gather::NewGather;
 use graphs::Graphs;
 pub use graphs::{GraphStats, OrderStats, ReadStats, SaidLinks};
 
+pub use crate::host::driver::NewUpload;
 use holder::{Holder, Short};
 pub(crate) use holders::Holders;
 pub(crate) use meter::Meter;
 pub use meter::SeenLink;
-use names::{Errand, ObjectStats, OwnerRequest};
+pub(crate) use names::NewRewrite;
+use names::{Errand, ObjectStats};
 use order::{Made, Purpose, Whose};
 use pressure::Pressure;
 use probe::{LinkProbe, is_of_probe};
 pub use probe::{ProbeReport, Probed};
-pub(crate) use rewrite::NewRewrite;
 pub(crate) use scope::Scope;
 use scrub::ChunkScrub;
 pub use scrub::WrongStripe;
 use sums::{Summed, Sums};
 use transfers::Transfers;
-pub use upload::NewUpload;
 pub(crate) use upload::groups_for;
+pub(crate) use wanted::Wanted;
 
 /// Where a namespace is at its quota, chunks go for so many like the one that there was no room for.
 const CHUNKS_AHEAD: u64 = 4;
 /// How often some of the pages that nobody uses are given back to the system.
 const TRIM_EVERY_US: u64 = 100_000;
-
-/// What an event brings about at owners.
-#[derive(Default)]
-pub(crate) struct Wanted {
-    pub requests: Vec<OwnerRequest>,
-    /// Clients' requests that are to be decided anew.
-    pub given_back: Vec<Pending>,
-}
 
 /// See the module.
 #[derive(Default)]

@@ -1,11 +1,11 @@
 //! Words that values in chunks share with the rest: who writes or reads, what owners are asked, and what they want to be said.
 
 use bytes::Bytes;
-use types::op::{Outcome, Request};
+use types::op::{Key, Outcome, Request, Store, Via};
 use types::{Descriptor, KeyHash, MemberId, Term};
 use wire::object::KeptObject;
 
-use crate::host::driver::Token;
+use crate::host::driver::{Place, Token};
 
 /// An upload of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +66,23 @@ pub(crate) struct OwnerRequest {
     pub owner: MemberId,
     pub hash: KeyHash,
     pub request: Request,
+}
+
+/// A value that is to be written anew.
+#[derive(Debug)]
+pub(crate) struct NewRewrite {
+    /// The primary that gives it away, and its number for that.
+    pub giver: MemberId,
+    pub number: u64,
+    pub key: Key,
+    /// Where it goes.
+    pub place: Place,
+    /// What it is now.
+    pub descriptor: Descriptor,
+    /// As it is to be stored, without its bytes.
+    pub store: Store,
+    /// That it is given away.
+    pub via: Box<Via>,
 }
 
 /// Something that an owner wants holders to hear.

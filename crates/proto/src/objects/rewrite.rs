@@ -7,37 +7,21 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use types::op::{Failure, Key, Object, Outcome, Store, Via};
-use types::{Descriptor, MemberId, ObjectPolicy, Time};
+use types::op::{Failure, Object, Outcome};
+use types::{ObjectPolicy, Time};
 
-use super::names::{Client, GatherId, RewriteId, Told};
+use super::gather::NewGather;
+use super::names::{Client, GatherId, NewRewrite, RewriteId, Told};
 use super::scope::Scope;
 use super::transfers::Transfers;
-use super::{NewGather, NewUpload, Wanted};
+use super::wanted::Wanted;
 use crate::Timing;
-use crate::host::driver::{Action, Place, WriteNews, WriteStep};
+use crate::host::driver::{Action, NewUpload, WriteNews, WriteStep};
 use crate::outbox::ReplyTo;
 use crate::queue::Queue;
 
 /// So many of one host are read and written at once.
 const AT_ONCE: usize = 4;
-
-/// A value that is to be written anew.
-#[derive(Debug)]
-pub(crate) struct NewRewrite {
-    /// The primary that gives it away, and its number for that.
-    pub giver: MemberId,
-    pub number: u64,
-    pub key: Key,
-    /// Where it goes.
-    pub place: Place,
-    /// What it is now.
-    pub descriptor: Descriptor,
-    /// As it is to be stored, without its bytes.
-    pub store: Store,
-    /// That it is given away.
-    pub via: Box<Via>,
-}
 
 /// Those of one host.
 #[derive(Default)]

@@ -7,7 +7,6 @@ use types::op::{Failure, Outcome};
 use types::{GroupId, GroupView, HostId, KeyHash, MemberId, Time};
 use wire::object::ObjectMessage;
 
-use super::Wanted;
 use super::deposits::{self, Deposits, NewDeposit};
 use super::extension::{Extensions, Heard};
 use super::gather::{Gathers, NewGather, Progress};
@@ -15,9 +14,10 @@ use super::names::{Client, DepositId, GatherId, ObjectStats, StreamId, Told, Upl
 use super::order::Order;
 use super::rewrite::Rewrites;
 use super::scope::Scope;
-use super::upload::{NewUpload, Step, Uploads};
+use super::upload::{Step, Uploads};
+use super::wanted::Wanted;
 use crate::Timing;
-use crate::host::driver::{Action, Token};
+use crate::host::driver::{Action, NewUpload, Token};
 use crate::queue::Queue;
 
 /// See the module.

@@ -111,7 +111,7 @@ impl World {
         let mut begun = None;
         let place = self.cluster.nodes.host(host).map(|machine| proto::locate_chunks(machine, &key));
         let owner = place.and_then(|place| place.member);
-        let host = owner.map_or(host, |owner| self.worker_of(host, owner.group));
+        let host = owner.map_or(host, |owner| worker_of(self, host, owner.group));
         self.cluster.nodes.drive(&self.stage, host, |machine, now| {
             let place = place.unwrap_or_else(|| machine.locate(&key));
             let (len, Objects { chunk_len, layout, .. }) = (value.len() as u64, objects);
@@ -125,11 +125,6 @@ impl World {
         }
         self.after(host);
         self.stir(token);
-    }
-
-    /// The worker of a host's node that has `group`.
-    fn worker_of(&self, host: usize, group: GroupId) -> usize {
-        self.cluster.nodes.host_for(self.cluster.nodes.node_of(host), group)
     }
 
     fn add_stream(&mut self, token: Token, host: usize, kind: Kind) {
@@ -164,7 +159,7 @@ impl World {
             None => (bytes.len() as u64, range_end(token, bytes.len() as u64, view.value_len)),
         };
         // The worker that has the groups of its chunks.
-        let host = self.worker_of(host, object.descriptor.id.owner.group);
+        let host = worker_of(self, host, object.descriptor.id.owner.group);
         // What is not wanted of a value nobody will see.
         let bytes = if ask.range.is_some() { vec![0; start as usize] } else { bytes };
         let mut begun = None;
@@ -289,4 +284,9 @@ impl World {
             token => self.natively().answer(token, &outcome),
         }
     }
+}
+
+/// The worker of a host's node that has `group`.
+fn worker_of(world: &World, host: usize, group: GroupId) -> usize {
+    world.cluster.nodes.host_for(world.cluster.nodes.node_of(host), group)
 }

@@ -22,13 +22,14 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use types::op::{Commit, Failure, ObjectOp, Op, Outcome, Request, Store, Via};
 use types::{
-    Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId,
-    ObjectLayout, Once, Term, Time,
+    Descriptor, Exception, Geometry, GroupId, GroupView, HostId, Key, KeyHash, MemberId, ObjectId, Once,
+    Term, Time,
 };
 use wire::object::{Placed, Refused};
 
 use super::names::{Client, ObjectStats, OwnerRequest, StreamId, UploadId};
 use super::scope::Scope;
+use crate::host::driver::NewUpload;
 use crate::{EncodeBy, Timing};
 use anew::Done;
 pub(crate) use groups::groups_for;
@@ -45,25 +46,6 @@ const MEMORY_SHARE: u64 = 8;
 const STILL_SHARE: u64 = 2;
 /// A deadline of an open id is renewed when so many parts of it are left.
 const RENEWALS: u64 = 3;
-
-/// What a client wants to store.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NewUpload {
-    /// Under which key.
-    pub key: Key,
-    /// As any value is stored, without its bytes.
-    pub store: Store,
-    /// Length of the value in bytes.
-    pub len: u64,
-    /// Longest chunk in bytes.
-    pub chunk_len: u32,
-    /// By which rule its bytes are dealt.
-    pub layout: ObjectLayout,
-    /// The name under which it is written once.
-    pub once: Option<Once>,
-    /// How it comes, if a data role of another pool gives it away.
-    pub via: Option<Box<Via>>,
-}
 
 /// The uploads of one host.
 #[derive(Default)]
@@ -627,7 +609,7 @@ fn request_of(key: &Key, op: ObjectOp) -> Request {
 mod tests {
     use cluster::Protection;
     use types::op::{Expiry, StoreMode};
-    use types::{NamespaceId, RoleIndex, Term};
+    use types::{NamespaceId, ObjectLayout, RoleIndex, Term};
 
     use super::*;
     use crate::host::driver::Token;
