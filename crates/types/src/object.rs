@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, MemberId, NamespaceId, Term};
+use crate::{GroupId, MemberId, NamespaceId, RoleIndex, Term};
 
 /// Longest cell, in bytes: what is coded, sent and checked at once.
 pub const MAX_CELL_BYTES: u32 = 64 * 1024;
@@ -32,6 +32,17 @@ pub struct ObjectId {
     pub salt: u64,
     /// Whose key it is.
     pub namespace: NamespaceId,
+}
+
+impl ObjectId {
+    /// None is before this one.
+    pub const MIN: Self = Self {
+        owner: MemberId { group: GroupId(0), role: RoleIndex(0) },
+        term: Term(0),
+        number: 0,
+        salt: 0,
+        namespace: NamespaceId(0),
+    };
 }
 
 impl fmt::Display for ObjectId {

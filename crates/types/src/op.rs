@@ -219,6 +219,18 @@ impl ObjectOp {
     }
 }
 
+impl ObjectOp {
+    /// The owner of the object that it names, if it is for that one wherever the key is by now.
+    #[must_use]
+    pub fn for_owner(&self) -> Option<MemberId> {
+        let object = match self {
+            Self::Begin(_) | Self::Commit(_) => None,
+            Self::Renew(_) | Self::Abandon(_) | Self::Unpin(_) => self.object(),
+        };
+        object.map(|object| object.owner)
+    }
+}
+
 /// A value is to be stored, if it can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Begin {

@@ -157,7 +157,9 @@ fn c_programs_are_clean_under_valgrind() {
     ensure_program("valgrind", "valgrind").unwrap();
     let krate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../gestalt-c");
     let dir = tempfile::tempdir().unwrap();
-    let cluster = cluster();
+    let mut options = Options::default().with_memcacheds_values();
+    options.flags.push("--native-scans".to_owned());
+    let cluster = LocalCluster::start(&options).expect("a cluster starts");
     let uri = format!("gestalt://{}/default?timeout=60s", cluster.native(0).unwrap());
     // Whoever calls is not answered.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -49,6 +49,8 @@ pub(super) struct Encoded {
     pub len: u32,
     pub gbit: f64,
     pub us: f64,
+    #[serde(default)]
+    pub incoherent_us: f64,
     pub predicted_us: f64,
     /// Bytes that the writer sends for each byte of the value.
     pub uplink: f64,

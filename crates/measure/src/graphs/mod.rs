@@ -4,6 +4,7 @@
 mod claims;
 mod cost;
 mod document;
+mod encodes;
 mod page;
 mod plots;
 mod scene;
@@ -52,7 +53,7 @@ enum Part {
     Repairs,
     /// One lost chunk, by length and bandwidth
     Lengths,
-    /// A new stripe
+    /// A new stripe, by length and bandwidth
     Stripes,
     /// A holder that is filled
     Fills,
@@ -81,7 +82,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         document.cells = cells(arguments.longest_mib * MIB)?;
     }
     if runs(Part::Stripes) {
-        document.encoded = encoded()?;
+        document.encoded = encoded(arguments.longest_mib * MIB)?;
     }
     if runs(Part::Fills) {
         document.filled = filled(&arguments.nodes)?;
@@ -142,12 +143,17 @@ fn repaired() -> Result<Vec<Repaired>, String> {
     Ok(all)
 }
 
+/// Lengths of chunks, from 1 KiB on, each four times the one before, and bandwidths.
+fn lengths(longest: u32) -> impl Iterator<Item = (u32, f64)> {
+    let lens = (0..15).map(|step| 1024u32 << step).filter(move |len| *len <= longest).step_by(2);
+    lens.flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (len, gbit)))
+}
+
 /// One lost chunk, by length and bandwidth.
 fn cells(longest: u32) -> Result<Vec<Cell>, String> {
     let mut all = Vec::new();
-    let lens = (0..15).map(|step| 1024u32 << step).filter(|len| *len <= longest).step_by(2);
-    for (len, gbit) in lens.flat_map(|len| [1.0, 10.0, 100.0].map(|gbit| (len, gbit))) {
-        for name in ["rs(6+3)", "rs(10+4)", "lrc(12,2,2)"] {
+    for (len, gbit) in lengths(longest) {
+        for name in CODES {
             let code = code(name)?;
             for scheme in ALL {
                 let time = |execution| Scene::new(&code, len, links(gbit))?.read(scheme, &[1], execution);
@@ -170,26 +176,29 @@ fn cells(longest: u32) -> Result<Vec<Cell>, String> {
     Ok(all)
 }
 
-/// A stripe of chunks of 1 MiB and of 64 KiB.
-fn encoded() -> Result<Vec<Encoded>, String> {
+/// A stripe, by length and bandwidth.
+fn encoded(longest: u32) -> Result<Vec<Encoded>, String> {
     let mut all = Vec::new();
-    for (name, len, gbit) in
-        CODES.iter().flat_map(|name| [(*name, MIB, 1.0), (*name, MIB, 10.0), (*name, MIB / 16, 1.0)])
-    {
-        let code = code(name)?;
-        for scheme in [Scheme::Star, Scheme::Tri, Scheme::Chain, Scheme::Auto] {
-            let encoded = Scene::new(&code, len, links(gbit))?.encode(scheme)?;
-            let value = f64::from(len) * code.k() as f64;
-            all.push(Encoded {
-                code: name.to_owned(),
-                scheme: scheme.to_string(),
-                len,
-                gbit,
-                us: encoded.us,
-                predicted_us: encoded.predicted_us,
-                uplink: encoded.writer_bytes as f64 / value,
-            });
+    for (len, gbit) in lengths(longest) {
+        for name in CODES {
+            let code = code(name)?;
+            for scheme in [Scheme::Star, Scheme::Tri, Scheme::Chain, Scheme::Auto] {
+                let time = |execution| Scene::new(&code, len, links(gbit))?.encode(scheme, execution);
+                let (coherent, incoherent) = (time(Execution::Coherent)?, time(Execution::Incoherent)?);
+                let value = f64::from(len) * code.k() as f64;
+                all.push(Encoded {
+                    code: name.to_owned(),
+                    scheme: scheme.to_string(),
+                    len,
+                    gbit,
+                    us: coherent.us,
+                    incoherent_us: incoherent.us,
+                    predicted_us: coherent.predicted_us,
+                    uplink: coherent.writer_bytes as f64 / value,
+                });
+            }
         }
+        println!("stripes of chunks of {len} bytes at {gbit} Gbit/s");
     }
     Ok(all)
 }

@@ -1,6 +1,6 @@
 //! The page.
 
-use super::document::{Cell, Document, Encoded, Filled, Percentiles, Repaired, Worked, Ycsb};
+use super::document::{Cell, Document, Filled, Percentiles, Repaired, Worked, Ycsb};
 use super::plots::Named;
 
 const PREFACE: &str = "# Coding graphs over a network in virtual time
@@ -20,14 +20,14 @@ pub(super) fn render(document: &Document, plots: &[Named]) -> String {
     text.push_str(&cells(&document.cells));
     text.push_str(&summary(document));
     text.push_str(&super::claims::section(&document.cells));
-    text.push_str(&encoded(&document.encoded));
+    text.push_str(&super::encodes::section(&document.encoded));
     text.push_str(&filled(&document.filled));
     text.push_str(&ycsb(&document.ycsb));
     text.push_str(&own(document));
     text
 }
 
-fn header(columns: &[&str]) -> String {
+pub(super) fn header(columns: &[&str]) -> String {
     format!("| {} |\n| {} |\n", columns.join(" | "), vec!["---"; columns.len()].join(" | "))
 }
 
@@ -38,7 +38,7 @@ fn columns<'a>(first: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// `codes` in the order in which they come.
-fn codes<'a>(all: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
+pub(super) fn codes<'a>(all: impl Iterator<Item = &'a String>) -> Vec<&'a String> {
     let mut codes: Vec<&String> = Vec::new();
     for code in all {
         if !codes.contains(&code) {
@@ -112,46 +112,6 @@ fn summary(document: &Document) -> String {
         long.len()
     ));
     text
-}
-
-fn encoded(all: &[Encoded]) -> String {
-    let mut text = "\n## A new stripe\n\n*Uplink*: bytes that the writer sends, graph and headers with them, for each byte of the value.\n\n".to_owned();
-    text.push_str(&header(&["code", "chunk", "Gbit/s", "scheme", "time", "predicted", "uplink"]));
-    for one in all {
-        text.push_str(&format!(
-            "| {} | {} | {} | {} | {} | {} | {:.3} |\n",
-            one.code,
-            bytes(one.len),
-            one.gbit,
-            one.scheme,
-            time(one.us),
-            time(one.predicted_us),
-            one.uplink
-        ));
-    }
-    text.push_str(&encoded_best(all));
-    text
-}
-
-/// How near `auto` comes to the best scheme, and what nodes choose between with `--encode-by auto`: the star and `tri`.
-fn encoded_best(all: &[Encoded]) -> String {
-    let best = |auto: &Encoded, schemes: &[&str]| {
-        let key = |one: &Encoded| (one.code.clone(), one.len, one.gbit.to_bits());
-        let those = all.iter().filter(|one| key(one) == key(auto) && schemes.contains(&one.scheme.as_str()));
-        let one = those.clone().min_by(|one, other| one.predicted_us.total_cmp(&other.predicted_us))?;
-        Some((one.us, those.map(|one| one.us).fold(f64::MAX, f64::min)))
-    };
-    let autos = || all.iter().filter(|one| one.scheme == "auto");
-    let of_all = autos().filter_map(|auto| Some(auto.us / best(auto, &["star", "tri", "chain"])?.1));
-    let of_nodes =
-        autos().filter_map(|auto| best(auto, &["star", "tri"]).map(|(chosen, least)| chosen / least));
-    let slower = |ratios: &mut dyn Iterator<Item = f64>| 100.0 * (ratios.fold(1.0, f64::max) - 1.0);
-    format!(
-        "\n`auto` is at most {:.1} % slower than the best scheme; of the star and `tri`, between which nodes choose (`--encode-by auto`), the one that is predicted to take less is at most\n\
-         {:.1} % slower than the other.\n",
-        slower(&mut of_all.into_iter()),
-        slower(&mut of_nodes.into_iter()),
-    )
 }
 
 fn filled(all: &[Filled]) -> String {
@@ -247,10 +207,10 @@ fn own(document: &Document) -> String {
     text
 }
 
-fn bytes(len: u32) -> String {
+pub(super) fn bytes(len: u32) -> String {
     if len >= 1 << 20 { format!("{} MiB", len >> 20) } else { format!("{} KiB", len >> 10) }
 }
 
-fn time(us: f64) -> String {
+pub(super) fn time(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.0} µs") } else { format!("{:.2} ms", us / 1e3) }
 }

@@ -1,6 +1,6 @@
 //! Lines by length of a chunk and by number of nodes.
 
-use super::document::{Cell, Document};
+use super::document::{Cell, Document, Encoded};
 use crate::plot::Plot;
 
 /// The code whose figures are drawn; those of the others are in the tables.
@@ -36,7 +36,36 @@ pub(super) fn all(document: &Document) -> Vec<Named> {
     };
     let fills = [1.0, 10.0]
         .map(|gbit| Named { name: format!("graphs-fill-{gbit}.svg"), plot: by_nodes(document, gbit) });
-    repairs.into_iter().chain([incoherent]).chain(fills).filter(|named| named.plot.has_lines()).collect()
+    let rate = |len: u32, us: f64| f64::from(len) / us;
+    let bandwidth = Named {
+        name: "graphs-repair-bandwidth-10.svg".to_owned(),
+        plot: by_length(
+            document,
+            format!("bandwidth of one lost chunk of {CODE} at 10 Gbit/s"),
+            "MB a second",
+            10.0,
+            |cell| f64::from(cell.len) / cell.us,
+        ),
+    };
+    let stripes = [
+        Named {
+            name: "graphs-encode-10.svg".to_owned(),
+            plot: of_stripes(document, "a new stripe of", "microseconds", |one| one.us),
+        },
+        Named {
+            name: "graphs-encode-bandwidth-10.svg".to_owned(),
+            plot: of_stripes(document, "bandwidth of a new stripe of", "MB of a chunk a second", |one| {
+                rate(one.len, one.us)
+            }),
+        },
+    ];
+    repairs
+        .into_iter()
+        .chain([incoherent, bandwidth])
+        .chain(stripes)
+        .chain(fills)
+        .filter(|named| named.plot.has_lines())
+        .collect()
 }
 
 fn by_length(
@@ -50,6 +79,18 @@ fn by_length(
     let points = document.cells.iter().filter(of);
     let lines = by_scheme(points.map(|cell| (&cell.scheme, (f64::from(cell.len), figure(cell)))));
     Plot { title, x_label: "bytes of the chunk", y_label, lines }
+}
+
+fn of_stripes(
+    document: &Document,
+    what: &str,
+    y_label: &'static str,
+    figure: impl Fn(&Encoded) -> f64,
+) -> Plot {
+    let of = |one: &&Encoded| one.code == CODE && one.gbit == 10.0;
+    let points = document.encoded.iter().filter(of);
+    let lines = by_scheme(points.map(|one| (&one.scheme, (f64::from(one.len), figure(one)))));
+    Plot { title: format!("{what} {CODE} at 10 Gbit/s"), x_label: "bytes of the chunk", y_label, lines }
 }
 
 fn by_nodes(document: &Document, gbit: f64) -> Plot {

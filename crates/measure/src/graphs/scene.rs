@@ -135,10 +135,10 @@ impl Scene {
     }
 
     /// A new stripe, from the asker to other nodes.
-    pub(super) fn encode(mut self, scheme: Scheme) -> Result<Took, String> {
+    pub(super) fn encode(mut self, scheme: Scheme, execution: Execution) -> Result<Took, String> {
         let holders: Vec<NodeId> = (0..self.code.n()).map(|index| NodeId(500 + index as u16)).collect();
         let (code, links) = (Arc::clone(&self.code), self.links.clone());
-        let (aim, execution, len) = (Aim::READER, Execution::Coherent, self.part.len);
+        let (aim, len) = (Aim::READER, self.part.len);
         let question = EncodeQuestion { code: &code, holders: &holders, len, links: &links, aim, execution };
         let shape = plan_encode(&question, scheme).map_err(|error| error.to_string())?;
         let predicted_us = shape.prediction.us;

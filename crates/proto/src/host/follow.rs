@@ -35,6 +35,11 @@ impl Following<'_> {
     /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
     pub(super) fn follow(&mut self, mut pending: Pending, from: MemberId, departure: Departure) {
         let reply = pending.reply;
+        if pending.request.is_transfer() {
+            // It is for the one that was asked, now, or for nobody.
+            let refused = Outcome::Failed(Failure::WrongPrimary);
+            return self.host.around.out().reply(reply, refused);
+        }
         if let ReplyTo::Remote { .. } = reply {
             // One hop only: the sender has the map, too. If it is an older one than there is here, it has to wait for this: by what it knows
             // it could take the key for gone by a conversion that was turned back.

@@ -75,6 +75,9 @@ impl Views {
         match (&request.op, member, request.departure()) {
             (Op::Scan(scan), ..) => self.locate_scan(scan),
             (_, Some(member), _) if request.key.is_none() => Place::of(member),
+            (Op::Object(op), ..) if op.for_owner().is_some() => {
+                Place { member: op.for_owner(), refusal: None, ..self.locate(request.key_bytes()) }
+            }
             (.., None) => self.locate(request.key_bytes()),
             (.., Some(departure)) => match self.locate_after(request.key_bytes(), departure.number) {
                 After::Next(place) | After::Home(place) => place,

@@ -74,6 +74,8 @@ pub(crate) struct NewRewrite {
     /// The primary that gives it away, and its number for that.
     pub giver: MemberId,
     pub number: u64,
+    /// Whether somebody waits for it.
+    pub is_wanted: bool,
     pub key: Key,
     /// Where it goes.
     pub place: Place,

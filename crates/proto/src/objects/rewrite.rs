@@ -4,7 +4,7 @@
 //! The groups of that pool may be another worker's. So the bytes go to the driver step by step, and whoever of this node has the group
 //! takes them as from any client ([`Action::Write`]). What comes of it the primary that gives hears like the answer to a request.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use types::op::{Failure, Object, Outcome};
@@ -27,8 +27,9 @@ const AT_ONCE: usize = 4;
 #[derive(Default)]
 pub(super) struct Rewrites {
     all: BTreeMap<RewriteId, Rewrite>,
-    /// Those of them whose turn it is not yet, oldest first.
+    /// Those of them whose turn it is not yet: what somebody waits for, then the oldest first.
     waiting: VecDeque<RewriteId>,
+    under_way: BTreeSet<RewriteId>,
     started: u64,
     heard: VecDeque<(RewriteId, Heard)>,
     /// For the driver.
@@ -84,15 +85,13 @@ impl Rewrites {
 
     /// When something may stand still.
     pub(super) fn due(&self, timing: &Timing) -> Time {
-        let under_way = self.all.iter().filter(|(id, _)| !self.waiting.contains(id));
-        let oldest = under_way.map(|(_, one)| one.moved).min();
+        let oldest = self.under_way.iter().filter_map(|id| Some(self.all.get(id)?.moved)).min();
         oldest.map_or(Time::NEVER, |moved| moved + timing.request_deadline_us)
     }
 
     /// Whose turn it is.
     fn next(&mut self) -> Option<RewriteId> {
-        let under_way = self.all.len() - self.waiting.len();
-        if under_way < AT_ONCE { self.waiting.pop_front() } else { None }
+        if self.under_way.len() < AT_ONCE { self.waiting.pop_front() } else { None }
     }
 
     fn order(&mut self, id: RewriteId, shard: u16, step: WriteStep) {
@@ -108,9 +107,13 @@ impl Transfers {
         let id = RewriteId(self.rewrites.started);
         let shard = new.place.member.zip(scope.views.map());
         let shard = shard.map_or(0, |(member, map)| member.group.shard(map.shards));
+        let is_wanted = new.is_wanted;
         let (gather, bytes, room, moved) = (None, VecDeque::new(), 0, scope.now.time);
         self.rewrites.all.insert(id, Rewrite { new, shard, gather, bytes, room, moved });
-        self.rewrites.waiting.push_back(id);
+        match is_wanted {
+            true => self.rewrites.waiting.push_front(id),
+            false => self.rewrites.waiting.push_back(id),
+        }
     }
 
     /// The driver says what has come of a step.
@@ -139,11 +142,9 @@ impl Transfers {
     /// Gives up what stands still: it may be written, and only the answer be missing.
     pub(super) fn tick_rewrites(&mut self, scope: &mut Scope<'_>, wanted: &mut Wanted) {
         let (now, patience) = (scope.now.time, scope.timing().request_deadline_us);
-        let Transfers { rewrites, .. } = self;
-        let is_late = |(id, one): &(&RewriteId, &Rewrite)| {
-            now.since(one.moved) >= patience && !rewrites.waiting.contains(id)
-        };
-        let late: Vec<RewriteId> = rewrites.all.iter().filter(is_late).map(|(id, _)| *id).collect();
+        let is_late =
+            |id: &RewriteId| self.rewrites.all.get(id).is_some_and(|one| now.since(one.moved) >= patience);
+        let late: Vec<RewriteId> = self.rewrites.under_way.iter().copied().filter(is_late).collect();
         for id in late {
             self.end_rewrite(scope, id, Outcome::Failed(Failure::Unknown), wanted);
         }
@@ -152,6 +153,7 @@ impl Transfers {
     fn begin_rewrite(&mut self, scope: &mut Scope<'_>, id: RewriteId, wanted: &mut Wanted) {
         let Some(one) = self.rewrites.all.get_mut(&id) else { return };
         one.moved = scope.now.time;
+        self.rewrites.under_way.insert(id);
         let (shard, NewRewrite { key, place, descriptor, store, via, .. }) = (one.shard, &one.new);
         let ObjectPolicy { chunk_bytes: chunk_len, layout, .. } = scope.object_policy(key.namespace());
         let (len, place, via) = (descriptor.geometry.len, *place, Some(via.clone()));
@@ -235,6 +237,7 @@ impl Transfers {
 
     fn answer_giver(&mut self, scope: &mut Scope<'_>, id: RewriteId, outcome: Outcome) {
         self.rewrites.written += u64::from(matches!(outcome, Outcome::Stored(_)));
+        self.rewrites.under_way.remove(&id);
         if let Some(Rewrite { new, .. }) = self.rewrites.all.remove(&id) {
             scope.around.out().reply(ReplyTo::Giver(new.giver, new.number), outcome);
         }

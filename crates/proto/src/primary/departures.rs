@@ -41,6 +41,10 @@ use crate::outbox::{Ask, Context, ReplyTo};
 
 /// Items on their way at once.
 const GIVEN_AT_ONCE: usize = 64;
+/// Of these places so many are left for what somebody waits for.
+const GIVEN_TO_WANTED: usize = 16;
+/// Values in chunks among them that nobody waits for: each takes long.
+const OBJECTS_AT_ONCE: usize = 4;
 /// Bytes of them.
 const GIVEN_BYTES: usize = 1 << 20;
 /// Keys that somebody waits to write, and that have not been sent yet.
@@ -135,6 +139,8 @@ struct Given {
     is_object: bool,
     /// By which conversion it goes.
     conversion: (NamespaceId, u32),
+    /// Under which number.
+    expected: u64,
     /// The record that removes it here.
     removal: Option<Seq>,
 }
@@ -227,6 +233,11 @@ impl Departures {
         self.edition == edition
     }
 
+    /// Whether `namespace` comes here by this conversion.
+    pub(super) fn comes_by(&self, namespace: NamespaceId, number: u32) -> bool {
+        self.coming.contains(&(namespace, number))
+    }
+
     /// Whether items of other pools come here.
     pub(super) fn has_arrivals(&self) -> bool {
         !self.coming.is_empty()
@@ -317,7 +328,7 @@ impl Departures {
     pub(super) fn memory_bytes(&self) -> usize {
         self.given_bytes
             + self.given.len() * size_of::<(u64, Given)>()
-            + self.wanted.iter().map(Bytes::len).sum::<usize>()
+            + self.wanted.iter().chain(self.put_off.keys()).map(Bytes::len).sum::<usize>()
             + self.receivers.len() * size_of::<(MemberId, Receiver)>()
     }
 
@@ -380,22 +391,20 @@ impl Departures {
         }
     }
 
-    fn has_room(&self, site: &Site<'_>, context: &Context<'_>) -> bool {
-        self.given.len() < GIVEN_AT_ONCE
-            && self.given_bytes < GIVEN_BYTES
-            && site.stream.has_room(context.limits)
+    fn has_room(&self, site: &Site<'_>, context: &Context<'_>, most: usize) -> bool {
+        self.given.len() < most && self.given_bytes < GIVEN_BYTES && site.stream.has_room(context.limits)
     }
 
     fn give_wanted(&mut self, context: &mut Context<'_>, site: &mut Site<'_>) {
         for _ in 0..self.wanted.len().min(LOOKS) {
-            if !self.has_room(site, context) {
+            if !self.has_room(site, context, GIVEN_AT_ONCE) {
                 return;
             }
             let Some(key) = self.wanted.pop_front() else { return };
             self.wanted_keys.remove(&key);
             let hash = site.store.hash_of(&key);
             if let Found::Hit(_, item) = site.store.find(hash, &key)
-                && !self.give(context, site, item)
+                && !self.give(context, site, item, true)
             {
                 self.wanted_keys.insert(key.clone());
                 self.wanted.push_back(key);
@@ -419,14 +428,19 @@ impl Departures {
         }
         let mut is_through = false;
         for _ in 0..LOOKS {
-            if !self.has_room(site, context) || !context.pace.allows(context.now.time) {
+            let most = GIVEN_AT_ONCE - GIVEN_TO_WANTED;
+            if !self.has_room(site, context, most) || !context.pace.allows(context.now.time) {
                 break;
             }
             let step = site.store.step(next.unwrap_or(ScanBound::BEGIN).hash());
             let hash = match step {
                 Step::Items(hash, items, _) => {
-                    for item in items.iter().filter(|item| split_key(item.key).0 == namespace) {
-                        if self.give(context, site, *item) {
+                    let is_its = |item: &&Item<'_>| split_key(item.key).0 == namespace;
+                    if items.iter().filter(is_its).any(|item| self.has_to_wait(site, *item)) {
+                        break;
+                    }
+                    for item in items.iter().filter(is_its) {
+                        if self.give(context, site, *item, false) {
                             found = true;
                             context.pace.spend(bytes_of(*item));
                         }
@@ -453,8 +467,16 @@ impl Departures {
         (self.leaving[at].next, self.leaving[at].found) = (next, found && !is_through);
     }
 
-    /// Sends an item that is committed; whether it has gone, or is on its way.
-    fn give(&mut self, context: &mut Context<'_>, site: &Site<'_>, item: Item<'_>) -> bool {
+    /// Whether it is a value in chunks for which there is no place now.
+    fn has_to_wait(&self, site: &Site<'_>, item: Item<'_>) -> bool {
+        let is_known = || self.keys.contains(item.key) || self.put_off.contains_key(item.key);
+        let is_open = || site.objects.is_open_for(site.store.hash_of(item.key));
+        let objects = || self.given.values().filter(|given| given.is_object).count();
+        item.object && !is_known() && objects() >= OBJECTS_AT_ONCE && !is_open()
+    }
+
+    /// Sends an item that is committed, for which somebody waits if it is wanted; whether it has gone, or is on its way.
+    fn give(&mut self, context: &mut Context<'_>, site: &Site<'_>, item: Item<'_>, is_wanted: bool) -> bool {
         let Site { core, stream, store, objects, .. } = site;
         let (namespace, key) = (split_key(item.key).0, Bytes::copy_from_slice(item.key));
         if self.keys.contains(&key) {
@@ -463,7 +485,8 @@ impl Departures {
         let hash = store.hash_of(&key);
         // What is on its way decides what the item will be.
         let may = |one: &&Leaving| one.is_under_way && !stream.is_about(&key);
-        let leaving = self.find(namespace).filter(may).filter(|_| !objects.is_open_for(hash));
+        let stays = |one: &&Leaving| one.had_all && objects.is_open_for(hash);
+        let leaving = self.find(namespace).filter(may).filter(|one| !stays(one));
         let Some(&Leaving { deal, number, .. }) = leaving else { return false };
         let flush = store.replica().cohorts().scheduled(namespace);
         let is_near = flush.is_some_and(|at| at.0 <= context.now.unix.0.saturating_add(1));
@@ -489,10 +512,12 @@ impl Departures {
             bytes: item.len_bytes(),
             is_object: item.object,
             conversion: (namespace, number),
+            expected: expected.number,
             removal: None,
         };
         let Ok(key) = Key::received(key) else { return false };
-        if !send(context, core.member(), self.numbers, (key, given.place()), item, transfer) {
+        let (giver, number) = (core.member(), self.numbers);
+        if !send(context, (giver, number, is_wanted), (key, given.place()), item, transfer) {
             return false;
         }
         self.keys.insert(given.key.clone());
@@ -537,8 +562,8 @@ impl Departures {
         let is_full = *outcome == Outcome::Failed(Failure::OutOfMemory);
         // Nobody was sent it, or nobody knows: what is sent from now on has another number.
         let is_over = is_full || (given.is_object && is_surely_undone(outcome));
-        if let Some(known) = self.receivers.get_mut(&given.receiver).filter(|_| !is_over) {
-            known.expects = false;
+        if !is_over {
+            forget_number(&mut self.receivers, given);
         }
         let (now, timing) = (context.now.time, context.timing);
         let (from, to) = (site.core.member(), given.receiver);
@@ -559,13 +584,12 @@ impl Departures {
     /// This primary has no lease: whether it may remove what has arrived it cannot know.
     pub(super) fn hear_too_late(&mut self, number: u64) {
         let asked = self.receivers.values_mut().find(|known| known.asked == Some(number));
-        let known = match (asked, self.given.get(&number)) {
-            (Some(known), _) => known,
-            (None, Some(given)) => self.receivers.entry(given.receiver).or_default(),
-            (None, None) => return,
-        };
-        (known.asked, known.expects) = (None, false);
-        self.forget(number);
+        if let Some(known) = asked {
+            (known.asked, known.expects) = (None, false);
+        } else if let Some(given) = self.given.get(&number) {
+            forget_number(&mut self.receivers, given);
+            self.forget(number);
+        }
     }
 
     fn forget(&mut self, number: u64) {
@@ -579,7 +603,8 @@ impl Departures {
     fn report(&mut self, context: &mut Context<'_>, site: &Site<'_>) {
         let (now, member) = (context.now.time, site.core.member());
         for one in &mut self.leaving {
-            let is_written = one.is_under_way && !site.objects.has_open_in(one.namespace);
+            let is_awaited = one.had_all && site.objects.has_open_in(one.namespace);
+            let is_written = one.is_under_way && !is_awaited;
             let is_over = is_written
                 && site.store.replica().cohorts().use_of(one.namespace).items == 0
                 && site.stream.committed() >= one.known_at;
@@ -609,6 +634,12 @@ impl Departures {
     }
 }
 
+/// Nobody knows what becomes of `given`: what is sent from now on has another number, unless it has already.
+fn forget_number(receivers: &mut BTreeMap<MemberId, Receiver>, given: &Given) {
+    let known = receivers.get_mut(&given.receiver).filter(|known| known.number == given.expected);
+    known.into_iter().for_each(|known| known.expects = false);
+}
+
 impl Given {
     fn place(&self) -> Place {
         Place { hash: self.hash, member: Some(self.receiver), refusal: None }
@@ -618,8 +649,7 @@ impl Given {
 /// Sends an item to where it goes, under this number; false if that cannot be.
 fn send(
     context: &mut Context<'_>,
-    giver: MemberId,
-    number: u64,
+    (giver, number, is_wanted): (MemberId, u64, bool),
     (key, place): (Key, Place),
     item: Item<'_>,
     transfer: Transfer,
@@ -628,7 +658,7 @@ fn send(
     if item.object {
         let Some(descriptor) = descriptor_in(item) else { return false };
         let store = Store { value: Bytes::new(), ..store_of(item) };
-        let rewrite = NewRewrite { giver, number, key, place, descriptor, store, via };
+        let rewrite = NewRewrite { giver, number, is_wanted, key, place, descriptor, store, via };
         context.out.rewrites.push_back(rewrite);
     } else {
         let request = Box::new(Request { via: Some(via), ..Request::on(key, Op::Store(store_of(item))) });

@@ -23,7 +23,8 @@ pub(super) fn attend(
     if is_of_another_pool(primary, context, pending) {
         return pass_on(primary, context, pending, op);
     }
-    if let (ObjectOp::Begin(_), Some(Via::Departed(_))) = (op, pending.request.via.as_deref())
+    if let (ObjectOp::Begin(_), Some(Via::Departed(departure))) = (op, pending.request.via.as_deref())
+        && primary.departures.comes_by(pending.request.namespace(), departure.number)
         && context.rules.conversions().conditions_are_seen_at_last()
     {
         // Its key may be where it was: whether the value can be stored is seen when it is here.
@@ -52,7 +53,9 @@ pub(super) fn follow_key(
         let departure = Departure { number, wall: primary.wall.told() };
         return Some(departed(primary, context, pending, departure));
     }
-    let may = key_stays && !is_of_another_pool(primary, context, pending);
+    // No further value of it begins: else it might never go.
+    let begins = matches!(pending.request.op, Op::Object(ObjectOp::Begin(_)));
+    let may = key_stays && !begins && !is_of_another_pool(primary, context, pending);
     if !context.rules.conversions().leaving_keys_stay(!may) {
         return None;
     }
@@ -101,7 +104,8 @@ fn pass_on(
             Some(send_on(primary, context, pending, begin.conversions))
         }
         ObjectOp::Commit(_) => match number {
-            None => Some(Attempt::failed(Failure::NotOpen)),
+            // Its writer knows a newer map than there is here, or an older one; in the end its time is up.
+            None => Some(Attempt::Wait(Wait::Commit)),
             Some(_) if primary.departures.has(|| namespace) => None,
             Some(_) => Some(Attempt::Wait(Wait::Commit)),
         },
@@ -156,11 +160,10 @@ pub(super) fn attempt_arrival(
     let known =
         context.catalog.namespace(namespace).filter(|known| known.conversions == transfer.departure.number);
     if pool.is_none() || known.and_then(|known| known.conversion).map(|conversion| conversion.to) != pool {
-        return Attempt::failed(Failure::WrongPrimary);
+        return refuse_arrival(primary, context, pending);
     }
     if !primary.arrivals.are_expected(context.rules, transfer) {
-        // Not that an id is closed: another one would be asked for.
-        return Attempt::failed(Failure::WrongPrimary);
+        return refuse_arrival(primary, context, pending);
     }
     match &pending.request.op {
         Op::Store(store) => keep_arrival(primary, context, pending, newest, (transfer, store, None)),
@@ -173,6 +176,16 @@ pub(super) fn attempt_arrival(
         }
         _ => Attempt::failed(Failure::NotOpen),
     }
+}
+
+/// What comes is not taken. Of a value in chunks nothing can come any more: its chunks may go. It is not said that its id is closed, for
+/// another one would be asked for then.
+fn refuse_arrival(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+    if let Op::Object(ObjectOp::Commit(commit)) = &pending.request.op {
+        let abandon = ObjectOp::Abandon(Box::new(commit.descriptor.clone()));
+        primary.objects.attend(context, &primary.core, &abandon);
+    }
+    Attempt::failed(Failure::WrongPrimary)
 }
 
 fn keep_arrival(

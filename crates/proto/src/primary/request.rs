@@ -2,7 +2,9 @@
 
 use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
 use types::op::{Departure, Failure, ObjectOp, Op, Outcome, Via};
-use types::{Addr, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key};
+use types::{
+    Addr, GroupId, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key,
+};
 
 use super::charges::Charged;
 use super::execute::{self, Current, Decision};
@@ -18,12 +20,13 @@ use crate::rules::ScanRules;
 use crate::{Now, Rules, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
-/// whether values may lie in chunks; also how often it has begun to move to another pool. None if the namespace is no more; of what this
+/// whether values may lie in chunks; also how often it has begun to move to another pool when its keys are in that of `group`. None if the namespace is no more; of what this
 /// node has not heard of yet neither.
-fn policy(context: &Context<'_>, namespace: NamespaceId) -> Option<(u32, bool, u32)> {
+fn policy(context: &Context<'_>, namespace: NamespaceId, group: GroupId) -> Option<(u32, bool, u32)> {
     match context.catalog.namespace(namespace) {
-        Some(Namespace { policy, conversions, .. }) => {
-            Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some(), *conversions))
+        Some(Namespace { policy, .. }) => {
+            let conversions = context.catalog.conversions_into(namespace, group);
+            Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some(), conversions))
         }
         None => (!context.catalog.is_gone(namespace)).then_some((0, false, 0)),
     }
@@ -190,6 +193,8 @@ impl Primary {
         }
         if let Some(number) = comes
             && pending.request.key.is_some()
+            && !pending.request.is_transfer()
+            && !matches!(&pending.request.op, Op::Object(op) if op.for_owner() == Some(self.core.member()))
         {
             let wall = self.wall.told();
             context.out.departed.push_back((pending.clone(), self.core.member(), Departure { number, wall }));
@@ -298,7 +303,9 @@ impl Primary {
         let next_version = self.stream.next_version(&self.core);
         let namespace = pending.request.namespace();
         let cohort = self.phase.serving().present_cohort(namespace);
-        let Some((default_ttl, takes_objects, conversions)) = policy(context, namespace) else {
+        let Some((default_ttl, takes_objects, conversions)) =
+            policy(context, namespace, self.core.member().group)
+        else {
             return Attempt::failed(Failure::NoNamespace);
         };
         let next_version = version_in(context.rules, next_version, conversions);

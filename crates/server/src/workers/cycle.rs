@@ -79,6 +79,7 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
                 let asker = Asker::from(token);
                 match asker.awaits {
                     Awaits::HostAnswer if asker.shard == worker.shard => {
+                        worker.pump.request();
                         host.following(now).hear(asker.slot, outcome);
                     }
                     Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),

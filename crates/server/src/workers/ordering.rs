@@ -49,6 +49,7 @@ impl Worker {
     /// The same of a stream of `host`, which is at work.
     pub(super) fn tell_from(&self, host: &mut Host, now: Now, asker: Asker, news: News) {
         if asker.awaits == Awaits::HostNews && asker.shard == self.shard {
+            self.pump.request();
             hear_written(host, now, asker, news);
         } else {
             self.tell(asker, news);

@@ -1,8 +1,6 @@
 //! Namespaces that move to another pool: when the coordinator takes it for done.
 
-use types::{
-    CatalogChange, Conversion, Name, NamespaceId, ObjectPolicy, Policy, PolicyChange, PoolId, Striped,
-};
+use types::{CatalogChange, Conversion, Name, NamespaceId, Policy, PoolId};
 
 use super::*;
 
@@ -23,7 +21,7 @@ impl Story {
         let mut story = Self(Stage::new(6));
         let profile = "rep(2)".parse().unwrap();
         story.ask(CatalogChange::CreatePool { name: name("b"), profile, groups: Some(1) });
-        let (pool, policy) = (Name::default_name(), without_chunks());
+        let (pool, policy) = (Name::default_name(), Policy::default());
         story.ask(CatalogChange::CreateNamespace { name: name("n"), pool, policy });
         story.convert("b");
         story
@@ -154,7 +152,7 @@ fn what_roles_have_said_of_namespaces_that_are_gone_is_not_kept() {
     assert_eq!(story.kept(), 1);
     story.ask(CatalogChange::RemoveNamespace { name: name("n") });
     story.says(1);
-    let (pool, policy) = (Name::default_name(), without_chunks());
+    let (pool, policy) = (Name::default_name(), Policy::default());
     story.ask(CatalogChange::CreateNamespace { name: name("n"), pool, policy });
     story.convert("b");
     let namespace = NamespaceId(2);
@@ -164,24 +162,4 @@ fn what_roles_have_said_of_namespaces_that_are_gone_is_not_kept() {
     }
     let known = story.0.coordinator.map().unwrap().catalog.namespace(namespace).unwrap();
     assert_eq!((known.pool, known.conversion), (PoolId(1), None));
-}
-
-/// That of a namespace that may move.
-fn without_chunks() -> Policy {
-    let objects = ObjectPolicy { striped_above: None, ..ObjectPolicy::default() };
-    Policy { objects, ..Policy::default() }
-}
-
-#[test]
-fn a_namespace_that_takes_values_in_chunks_does_not_move_and_one_that_moves_takes_none() {
-    let mut story = Story::new();
-    let refused = |story: &mut Story, change| {
-        let request = AdminRequest { expect: None, command: AdminCommand::Catalog(change) };
-        story.0.coordinator.administer(story.0.at(), &request).unwrap_err().to_string()
-    };
-    let convert = CatalogChange::ConvertNamespace { name: Name::default_name(), to: name("b") };
-    assert!(refused(&mut story, convert).contains("set default --striped-above never` first"));
-    let change = PolicyChange { striped: Some(Striped::Above(100)), ..PolicyChange::default() };
-    let set = CatalogChange::SetPolicy { name: name("n"), change };
-    assert!(refused(&mut story, set).contains("set n --striped-above never` first"));
 }

@@ -148,7 +148,7 @@ impl Uploads {
         if !geometry.is_possible() {
             return Err(Failure::TooLarge);
         }
-        if room::never_fits(scope, owner, new.key.namespace(), geometry) {
+        if room::never_fits(scope, owner, new.key.namespace(), geometry, new.via.is_some()) {
             return Err(Failure::OutOfMemory);
         }
         let conversions = scope.conversions_of(new.key.namespace(), owner.group);

@@ -6,12 +6,13 @@ use types::{CHUNK_PAGE_BYTES, Geometry, GroupView, HostId, MemberId, NamespaceId
 use super::groups::groups_beside;
 use crate::objects::scope::Scope;
 
-/// Whether a value of `namespace` takes more than its quota, or than this host has for chunks where it has one of each stripe.
+/// Whether a value of `namespace` takes more than its quota, if it is not charged to that already, or than this host has for chunks where it has one of each stripe.
 pub(super) fn never_fits(
     scope: &Scope<'_>,
     owner: MemberId,
     namespace: NamespaceId,
     geometry: Geometry,
+    is_charged: bool,
 ) -> bool {
     // A copy is with the first role; all others have as much as any of them.
     let (Some(first), Some(each)) = (bytes_of_role(geometry, 0), bytes_of_role(geometry, 1)) else {
@@ -19,7 +20,7 @@ pub(super) fn never_fits(
     };
     let others = scope.protection(owner.group).map_or(0, |it| it.code().n() as u64 - 1);
     let known = scope.views.map().and_then(|map| map.catalog.namespace(namespace));
-    let quota = known.map(|known| known.policy.quota_bytes).filter(|quota| *quota > 0);
+    let quota = known.map(|known| known.policy.quota_bytes).filter(|quota| *quota > 0 && !is_charged);
     if quota.is_some_and(|quota| each.saturating_mul(others).saturating_add(first) > quota) {
         return true;
     }

@@ -35,6 +35,8 @@ pub(super) struct OwnedObjects {
     settled_at: Time,
     /// Those that may be committed.
     open: BTreeMap<ObjectId, Open>,
+    /// By the hashes of their keys.
+    open_keys: BTreeSet<(KeyHash, ObjectId)>,
     /// No open one ends before.
     open_due: Time,
     /// Those whose records are on their way.
@@ -126,12 +128,20 @@ impl OwnedObjects {
     fn hold_open(&mut self, context: &Context<'_>, id: ObjectId, key: KeyHash) {
         let until = context.now.time + context.timing.object_deadline_us;
         self.open.insert(id, Open { key, until });
+        self.open_keys.insert((key, id));
         self.open_due = self.open_due().min(until);
+    }
+
+    /// It is not open any more; whether it was.
+    fn close(&mut self, id: ObjectId) -> bool {
+        let closed = self.open.remove(&id);
+        closed.is_some_and(|Open { key, .. }| self.open_keys.remove(&(key, id)))
     }
 
     /// Whether a value of this key may still be committed.
     pub(super) fn is_open_for(&self, key: KeyHash) -> bool {
-        self.open.values().any(|open| open.key == key)
+        let next = self.open_keys.range((key, ObjectId::MIN)..).next();
+        next.is_some_and(|(known, _)| *known == key)
     }
 
     /// Whether a value of any key of `namespace` may still be committed, or is being.
@@ -141,13 +151,13 @@ impl OwnedObjects {
 
     /// The record that commits `id` has a number.
     pub(super) fn note_logged(&mut self, id: ObjectId) {
-        self.open.remove(&id);
+        self.close(id);
         self.committing.insert(id);
     }
 
     /// Nothing will come of it: what was put already goes. Only of what is open that is known; everything else holders ask about.
     fn abandon(&mut self, context: &mut Context<'_>, core: &Core, descriptor: &Descriptor) -> Outcome {
-        if self.open.remove(&descriptor.id).is_some() {
+        if self.close(descriptor.id) {
             context.out.errands.push_back(Errand::free(core.member(), core.term(), descriptor.clone()));
         }
         Outcome::Noted
@@ -218,7 +228,10 @@ impl OwnedObjects {
     pub(super) fn tick(&mut self, context: &mut Context<'_>, core: &Core) {
         let now = context.now.time;
         if self.open_due <= now {
-            self.open.retain(|_, open| open.until > now || !context.rules.objects().open_ids_end());
+            let stays = |open: &Open| open.until > now || !context.rules.objects().open_ids_end();
+            self.open.retain(|_, open| stays(open));
+            let open = &self.open;
+            self.open_keys.retain(|(_, id)| open.contains_key(id));
             self.open_due = self.open.values().map(|open| open.until).min().unwrap_or(Time::NEVER);
         }
         let (owner, term) = (core.member(), core.term());
@@ -256,7 +269,7 @@ impl OwnedObjects {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.open.len() * size_of::<(ObjectId, Open)>()
+        self.open.len() * (size_of::<(ObjectId, Open)>() + size_of::<(KeyHash, ObjectId)>())
             + self.committing.len() * size_of::<ObjectId>()
             + self.pins.memory_bytes()
             + self.lost.memory_bytes()
@@ -264,6 +277,7 @@ impl OwnedObjects {
 
     /// What holds after every event.
     pub(super) fn check_invariants(&self) {
+        assert_eq!(self.open.len(), self.open_keys.len(), "each is found by its key");
         let one_of = |id: &ObjectId| !self.open.contains_key(id);
         assert!(self.committing.iter().all(one_of), "what is on its way to be committed is not open");
         self.pins.check_invariants();
