@@ -395,7 +395,10 @@ impl Run {
                 self.report.failures.extend((!self.options.beyond).then_some(why));
                 return Ok(());
             }
-            self.wait(TICK)?;
+            self.wait(4 * TICK)?;
+            if let Some(map) = self.cluster.map() {
+                self.tenancy.observe(&map);
+            }
         }
         Ok(())
     }

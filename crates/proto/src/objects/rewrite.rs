@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use types::op::{Failure, Object, Outcome};
+use types::op::{Failure, Object, Outcome, Via};
 use types::{ObjectPolicy, Time};
 
 use super::gather::NewGather;
@@ -152,6 +152,9 @@ impl Transfers {
 
     fn begin_rewrite(&mut self, scope: &mut Scope<'_>, id: RewriteId, wanted: &mut Wanted) {
         let Some(one) = self.rewrites.all.get_mut(&id) else { return };
+        if is_moot(scope, &one.new) {
+            return self.end_rewrite(scope, id, Outcome::Failed(Failure::WrongPrimary), wanted);
+        }
         one.moved = scope.now.time;
         self.rewrites.under_way.insert(id);
         let (shard, NewRewrite { key, place, descriptor, store, via, .. }) = (one.shard, &one.new);
@@ -205,6 +208,9 @@ impl Transfers {
     /// Hands over what there is, if it is taken.
     fn write_more(&mut self, scope: &mut Scope<'_>, id: RewriteId, wanted: &mut Wanted) {
         let Some(one) = self.rewrites.all.get_mut(&id).filter(|one| one.room > 0) else { return };
+        if is_moot(scope, &one.new) {
+            return self.end_rewrite(scope, id, Outcome::Failed(Failure::WrongPrimary), wanted);
+        }
         let Some(mut bytes) = one.bytes.pop_front() else { return };
         let piece = bytes.split_to(one.room.min(bytes.len()));
         if !bytes.is_empty() {
@@ -242,4 +248,14 @@ impl Transfers {
             scope.around.out().reply(ReplyTo::Giver(new.giver, new.number), outcome);
         }
     }
+}
+
+/// Whether nobody wants it any more: the namespace has turned back or is no more, or another process speaks for the giver.
+fn is_moot(scope: &Scope<'_>, new: &NewRewrite) -> bool {
+    let known = scope.views.map().and_then(|map| map.catalog.namespace(new.key.namespace()));
+    let goes_on = known.is_some_and(|known| {
+        let is_it = |via: &Via| matches!(via, Via::Transfer(it) if it.departure.number == known.conversions);
+        known.conversion.is_some() && is_it(&new.via)
+    });
+    !goes_on || scope.primary_of(new.giver) != Some(scope.here())
 }

@@ -310,6 +310,11 @@ impl Departures {
         leaving.or_else(|| self.number_of_last(namespace))
     }
 
+    /// Whether `namespace` will leave, and nothing of it does so yet.
+    pub(super) fn are_to_begin(&self, namespace: NamespaceId) -> bool {
+        self.find(namespace).is_some_and(|one| !one.is_under_way)
+    }
+
     /// By which one they have left.
     fn number_of_last(&self, namespace: NamespaceId) -> Option<u32> {
         let at = self.away.binary_search_by_key(&namespace, |(known, _)| *known).ok()?;

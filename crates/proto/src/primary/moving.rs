@@ -55,7 +55,9 @@ pub(super) fn follow_key(
     }
     // No further value of it begins: else it might never go.
     let begins = matches!(pending.request.op, Op::Object(ObjectOp::Begin(_)));
-    let may = key_stays && !begins && !is_of_another_pool(primary, context, pending);
+    // Nor is a write done here that has a name: when its key has left nobody would know of it.
+    let is_plain = pending.request.once.is_none();
+    let may = key_stays && is_plain && !begins && !is_of_another_pool(primary, context, pending);
     if !context.rules.conversions().leaving_keys_stay(!may) {
         return None;
     }

@@ -619,13 +619,16 @@ fn is_of_another_conversion(
     pending: &Pending,
     once: &Once,
 ) -> bool {
-    let conversions = conversions_of(context, pending);
+    let conversions = conversions_of(primary, context, pending);
     conversions > 0 && !primary.sessions.is_of(once.session, conversions)
 }
 
-/// How often the namespace of a request has begun to move to another pool.
-fn conversions_of(context: &Context<'_>, pending: &Pending) -> u32 {
-    context.catalog.namespace(pending.request.namespace()).map_or(0, |known| known.conversions)
+/// How often the namespace of a request has begun to move to another pool, for what is done here: a move that has not begun to take anything
+/// from here does not count, for until then writes are done here.
+fn conversions_of(primary: &Primary, context: &Context<'_>, pending: &Pending) -> u32 {
+    let namespace = pending.request.namespace();
+    let known = context.catalog.namespace(namespace).map_or(0, |known| known.conversions);
+    known.wrapping_sub(u32::from(primary.departures.are_to_begin(namespace)))
 }
 
 /// The session of a client whose key has come here from another pool goes on here under its number: it has begun since, and so nothing of it
@@ -637,7 +640,7 @@ fn follow_session(
     pending: &Pending,
     once: &Once,
 ) -> Attempt {
-    let (seq, conversions) = (primary.stream.last().next(), conversions_of(context, pending));
+    let (seq, conversions) = (primary.stream.last().next(), conversions_of(primary, context, pending));
     let store = primary.phase.serving_mut();
     match primary.sessions.follow(context, store, seq, (once.session, conversions)) {
         Followed::Begins => {
@@ -653,9 +656,9 @@ fn follow_session(
 
 /// A session begins.
 fn begin_session(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) -> Attempt {
+    let conversions = conversions_of(primary, context, pending);
     let store = primary.phase.serving_mut();
     let seq = primary.stream.last().next();
-    let conversions = conversions_of(context, pending);
     let Some(session) = primary.sessions.begin(context, &primary.core, store, seq, conversions) else {
         return Attempt::failed(Failure::Busy);
     };
