@@ -1,6 +1,7 @@
 //! Values in chunks that move to another pool with their namespace.
 
-use types::{AdminCommand, AdminRequest, CatalogChange, Name};
+use types::op::Failure;
+use types::{AdminCommand, AdminRequest, CatalogChange, EvictPolicy, Name, PolicyChange};
 
 use super::*;
 
@@ -129,4 +130,51 @@ fn a_namespace_that_turns_back_has_every_value_where_it_was() {
     for (key, value) in &values {
         assert!(cluster.read(3, key).as_ref() == Ok(value), "{key}");
     }
+}
+
+#[test]
+fn what_is_written_before_anything_leaves_has_a_version_of_the_former_pool() {
+    let mut cluster = with_pool("rs(2+1)");
+    cluster.convert(OTHER);
+    let Some(Outcome::Stored(before)) = cluster.run(0, set("key", b"v")) else { panic!("it is stored") };
+    cluster.advance(5_000);
+    let Some(Outcome::Stored(after)) = cluster.run(0, set("key", b"v")) else { panic!("it is stored") };
+    assert_eq!([before.version, after.version].map(|version| version >> 62), [0, 1]);
+}
+
+#[test]
+fn a_value_that_is_longer_than_its_quota_by_now_moves_all_the_same() {
+    let mut cluster = with_pool("rep(2)");
+    let value = bytes(500_000);
+    assert!(matches!(cluster.put(0, "key", &value), Some(Outcome::Stored(_))));
+    let change =
+        PolicyChange { quota_bytes: Some(600_000), evict: Some(EvictPolicy::Keep), ..PolicyChange::default() };
+    cluster.change(CatalogChange::SetPolicy { name: Name::default_name(), change });
+    cluster.convert(OTHER);
+    cluster.advance(5_000);
+    assert_eq!((cluster.home(), cluster.rewritten()), ((OTHER.to_owned(), false), 1));
+    assert!(cluster.read(2, "key").as_ref() == Ok(&value));
+}
+
+#[test]
+fn a_value_that_is_being_written_when_its_namespace_turns_back_holds_nothing_up() {
+    let mut cluster = with_pool("rs(2+1)");
+    let value = bytes(300_000);
+    cluster.put(0, "key", &value);
+    cluster.convert(OTHER);
+    cluster.advance(5_000);
+    assert_eq!(cluster.home(), (OTHER.to_owned(), false));
+    cluster.convert("default");
+    cluster.advance(100);
+    cluster.change(CatalogChange::PauseConversion { name: Name::default_name(), paused: true });
+    let (token, upload) = cluster.begin_upload(0, "key", value.len(), StoreMode::Set);
+    cluster.settle();
+    cluster.convert(OTHER);
+    cluster.advance(3_000);
+    assert_eq!(cluster.home(), (OTHER.to_owned(), false), "it waits for nobody");
+    cluster.feed(0, upload, &value, 0);
+    cluster.advance(10_000);
+    let outcome = cluster.answers.get(&token);
+    assert!(matches!(outcome, Some(Outcome::Failed(Failure::Busy | Failure::Unavailable))), "{outcome:?}");
+    assert!(cluster.read(1, "key").as_ref() == Ok(&value), "as it was");
 }
