@@ -147,8 +147,11 @@ fn a_value_that_is_longer_than_its_quota_by_now_moves_all_the_same() {
     let mut cluster = with_pool("rep(2)");
     let value = bytes(500_000);
     assert!(matches!(cluster.put(0, "key", &value), Some(Outcome::Stored(_))));
-    let change =
-        PolicyChange { quota_bytes: Some(600_000), evict: Some(EvictPolicy::Keep), ..PolicyChange::default() };
+    let change = PolicyChange {
+        quota_bytes: Some(600_000),
+        evict: Some(EvictPolicy::Keep),
+        ..PolicyChange::default()
+    };
     cluster.change(CatalogChange::SetPolicy { name: Name::default_name(), change });
     cluster.convert(OTHER);
     cluster.advance(5_000);
