@@ -166,8 +166,8 @@ impl LinkProbe {
         let number = self.number();
         let Some(asking) = &mut self.asking else { return };
         (asking.number, asking.asked_at) = (number, scope.now.time);
-        let member = asking.member;
-        let view = scope.view(member.group).map_or(ViewVersion(0), |view| view.version);
+        // Any view will do: who knows an older one lists what it has.
+        let (member, view) = (asking.member, ViewVersion(0));
         scope.send(asking.host, ObjectMessage::List(List { number, member, view, after: None }));
     }
 
@@ -198,6 +198,7 @@ impl LinkProbe {
         };
         let pieces = listed.chunks.iter().filter_map(piece).filter(|piece| piece.cells > 0);
         asking.chunks = pieces.take(MAX_CHUNKS).collect();
+        asking.lost = 0;
         self.ask(scope);
     }
 
@@ -231,7 +232,7 @@ impl LinkProbe {
         let has_enough = asking.bytes >= bytes && asking.questions > 0 || asking.questions >= MAX_QUESTIONS;
         let other = if asking.chunks.is_empty() && !has_enough { asking.members.pop_front() } else { None };
         if let Some(member) = other {
-            asking.member = member;
+            (asking.member, asking.lost) = (member, 0);
             return self.list(scope);
         }
         if has_enough || asking.chunks.is_empty() {
@@ -270,10 +271,10 @@ impl LinkProbe {
         }
         let Some(asking) = &mut self.asking else { return };
         asking.lost += 1;
-        if asking.chunks.is_empty() || asking.lost > MAX_LOST {
-            return self.end(scope, Probed::Silent);
-        }
-        self.ask(scope);
+        let is_listed = !asking.chunks.is_empty();
+        // Who has given the role away lists nothing: there may be others.
+        let is_silent = if is_listed { asking.lost > MAX_LOST } else { !asking.is_relieved(scope) };
+        if is_silent { self.end(scope, Probed::Silent) } else { self.ask(scope) }
     }
 
     /// When [`Self::tick`] has something to do.
@@ -291,6 +292,14 @@ impl LinkProbe {
 }
 
 impl Asking {
+    /// Whether the node is up, and has given the role away, as far as is known here.
+    fn is_relieved(&self, scope: &Scope<'_>) -> bool {
+        let info = scope.views.map().and_then(|map| map.node(self.host.node));
+        let is_up = info.is_some_and(|info| info.alive && info.host == self.host);
+        let view = scope.view(self.member.group);
+        is_up && view.is_some_and(|view| view.holds_since(self.member.role, self.host).is_none())
+    }
+
     fn probed(&self) -> Probed {
         if self.questions == 0 {
             return Probed::Empty;

@@ -5,7 +5,7 @@ use types::{AdminCommand, AdminRequest};
 use super::*;
 
 impl Cluster {
-    fn order(&mut self, command: AdminCommand) {
+    pub(super) fn order(&mut self, command: AdminCommand) {
         let request = AdminRequest { expect: None, command };
         self.coordinator.administer(self.now, &request).unwrap();
         self.settle();

@@ -1,7 +1,7 @@
 //! Links that are measured on purpose.
 
 use proto::{ProbeReport, Probed};
-use types::NodeId;
+use types::{AdminCommand, NodeId};
 
 use super::objects::noise;
 use super::{Cluster, host_id};
@@ -74,6 +74,30 @@ fn who_is_down_or_says_nothing_is_named_and_the_others_are_measured() {
     cluster.settle();
     let report = cluster.probed(3);
     assert!(!report.is_under_way && nodes(&report, |probed| *probed == Probed::Silent) == [4], "{report:?}");
+}
+
+#[test]
+fn who_has_given_a_role_away_is_not_silent() {
+    let mut cluster = filled();
+    let drained = NodeId(4);
+    cluster.told_first = Some(drained);
+    cluster.order(AdminCommand::Drain { node: drained });
+    let version = |cluster: &Cluster, node| cluster.hosts[&node].map().map(|map| map.version);
+    let mut probes = 0;
+    for _ in 0..3_000 {
+        cluster.advance(10);
+        // It has given something away that others think it has.
+        if version(&cluster, drained) > version(&cluster, NodeId(2)) && cluster.begin_probe(2) {
+            probes += 1;
+            cluster.settle();
+            while cluster.probed(2).is_under_way {
+                cluster.advance(10);
+            }
+            let report = cluster.probed(2);
+            assert_eq!(nodes(&report, |probed| *probed == Probed::Silent), [0u16; 0], "{report:?}");
+        }
+    }
+    assert!(probes > 0);
 }
 
 #[test]
