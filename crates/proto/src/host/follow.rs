@@ -35,7 +35,8 @@ impl Following<'_> {
     /// The primary where the key is by the map has not got it: whoever it may have been given to is asked.
     pub(super) fn follow(&mut self, mut pending: Pending, from: MemberId, departure: Departure) {
         let reply = pending.reply;
-        if pending.request.is_transfer() {
+        let rules = self.host.around.config().rules.conversions();
+        if rules.items_are_not_sent_on(pending.request.is_transfer()) {
             // It is for the one that was asked, now, or for nobody.
             let refused = Outcome::Failed(Failure::WrongPrimary);
             return self.host.around.out().reply(reply, refused);

@@ -61,7 +61,7 @@ impl Primary {
                 let mut site = Site { core, stream, store, objects, told: wall.told() };
                 departures.hear(context, &mut site, number, outcome);
             }
-            None => departures.hear_too_late(number),
+            None => departures.hear_too_late(context.rules, number),
         }
         self.give_away(context);
         self.retry_waiting(context);

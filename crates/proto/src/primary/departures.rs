@@ -34,10 +34,10 @@ use wire::message::ToCoordinator;
 use super::core::Core;
 use super::objects::{ObjectEffects, OwnedObjects, descriptor_in};
 use super::stream::{Draft, Purpose, SendStream};
-use crate::Timing;
 use crate::host::driver::Place;
 use crate::objects::NewRewrite;
 use crate::outbox::{Ask, Context, ReplyTo};
+use crate::{Rules, Timing};
 
 /// Items on their way at once.
 const GIVEN_AT_ONCE: usize = 64;
@@ -568,7 +568,7 @@ impl Departures {
         // Nobody was sent it, or nobody knows: what is sent from now on has another number.
         let is_over = is_full || (given.is_object && is_surely_undone(outcome));
         if !is_over {
-            forget_number(&mut self.receivers, given);
+            forget_number(context.rules, &mut self.receivers, given);
         }
         let (now, timing) = (context.now.time, context.timing);
         let (from, to) = (site.core.member(), given.receiver);
@@ -587,12 +587,12 @@ impl Departures {
     }
 
     /// This primary has no lease: whether it may remove what has arrived it cannot know.
-    pub(super) fn hear_too_late(&mut self, number: u64) {
+    pub(super) fn hear_too_late(&mut self, rules: Rules, number: u64) {
         let asked = self.receivers.values_mut().find(|known| known.asked == Some(number));
         if let Some(known) = asked {
             (known.asked, known.expects) = (None, false);
         } else if let Some(given) = self.given.get(&number) {
-            forget_number(&mut self.receivers, given);
+            forget_number(rules, &mut self.receivers, given);
             self.forget(number);
         }
     }
@@ -640,8 +640,10 @@ impl Departures {
 }
 
 /// Nobody knows what becomes of `given`: what is sent from now on has another number, unless it has already.
-fn forget_number(receivers: &mut BTreeMap<MemberId, Receiver>, given: &Given) {
-    let known = receivers.get_mut(&given.receiver).filter(|known| known.number == given.expected);
+fn forget_number(rules: Rules, receivers: &mut BTreeMap<MemberId, Receiver>, given: &Given) {
+    let is_of_this = |known: &Receiver| known.number == given.expected;
+    let known = receivers.get_mut(&given.receiver);
+    let known = known.filter(|known| rules.conversions().numbers_are_of_tries(is_of_this(known)));
     known.into_iter().for_each(|known| known.expects = false);
 }
 
@@ -714,4 +716,54 @@ fn remove(context: &mut Context<'_>, site: &mut Site<'_>, given: &Given) -> Opti
 /// Whether a flush of `namespace` is to come: it concerns what is here, and would not be known where that goes.
 fn is_about_to_be_flushed(site: &Site<'_>, namespace: NamespaceId) -> bool {
     site.store.replica().cohorts().scheduled(namespace).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use types::{GroupId, RoleIndex};
+
+    use super::*;
+
+    fn sent_under(number: u64) -> Given {
+        Given {
+            key: Bytes::from_static(b"key"),
+            hash: KeyHash(1),
+            receiver: MemberId { group: GroupId(3), role: RoleIndex(0) },
+            version: 1,
+            expiry: 0,
+            told: UnixSeconds(0),
+            bytes: 100,
+            is_object: true,
+            conversion: (NamespaceId::DEFAULT, 1),
+            expected: number,
+            removal: None,
+        }
+    }
+
+    /// Two items went under the fifth number, and were lost: whether those that go under the sixth by the time the second is heard of
+    /// still may.
+    fn goes_on(rules: Rules) -> bool {
+        let lost = [sent_under(5), sent_under(5)];
+        let mut receivers = BTreeMap::from([(
+            lost[0].receiver,
+            Receiver { number: 5, expects: true, ..Receiver::default() },
+        )]);
+        forget_number(rules, &mut receivers, &lost[0]);
+        let known = receivers.get_mut(&lost[0].receiver).unwrap();
+        assert!(!known.expects, "another number is to be named");
+        (known.number, known.expects) = (6, true);
+        forget_number(rules, &mut receivers, &lost[1]);
+        receivers[&lost[1].receiver].expects
+    }
+
+    #[test]
+    fn what_was_lost_under_one_number_costs_one_number() {
+        assert!(goes_on(Rules::all()));
+    }
+
+    #[test]
+    #[cfg(feature = "planted-bugs")]
+    fn a_number_for_each_loss_is_seen() {
+        assert!(!goes_on(Rules::without(crate::Bug::NumberForEachLoss)));
+    }
 }

@@ -23,9 +23,11 @@ pub(super) fn attend(
     if is_of_another_pool(primary, context, pending) {
         return pass_on(primary, context, pending, op);
     }
+    let rules = context.rules.conversions();
+    let comes_by = |number| primary.departures.comes_by(pending.request.namespace(), number);
     if let (ObjectOp::Begin(_), Some(Via::Departed(departure))) = (op, pending.request.via.as_deref())
-        && primary.departures.comes_by(pending.request.namespace(), departure.number)
-        && context.rules.conversions().conditions_are_seen_at_last()
+        && rules.ids_are_of_this_conversion(comes_by(departure.number))
+        && rules.conditions_are_seen_at_last()
     {
         // Its key may be where it was: whether the value can be stored is seen when it is here.
         let whose = (pending.hash, pending.request.namespace());

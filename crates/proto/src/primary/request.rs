@@ -193,7 +193,7 @@ impl Primary {
         }
         if let Some(number) = comes
             && pending.request.key.is_some()
-            && !pending.request.is_transfer()
+            && !context.rules.conversions().items_are_not_sent_on(pending.request.is_transfer())
             && !matches!(&pending.request.op, Op::Object(op) if op.for_owner() == Some(self.core.member()))
         {
             let wall = self.wall.told();

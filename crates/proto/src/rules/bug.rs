@@ -229,11 +229,17 @@ pub enum Bug {
     VersionsRepeat,
     /// Whether a value in chunks can be stored is seen in the other pool while its key is still where it was.
     ConditionSeenEarly,
+    /// An item of which nobody knows whether it has arrived makes items go under another number that already do.
+    NumberForEachLoss,
+    /// An item that comes late to where it was sent is sent on, as if a client wrote it.
+    LateItemSentOn,
+    /// An id for a value in chunks is given by an earlier conversion, without a look at the key.
+    LateIdGiven,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 113] = [
+    pub const ALL: [Self; 116] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -347,5 +353,8 @@ impl Bug {
         Self::VersionsAnew,
         Self::VersionsRepeat,
         Self::ConditionSeenEarly,
+        Self::NumberForEachLoss,
+        Self::LateItemSentOn,
+        Self::LateIdGiven,
     ];
 }

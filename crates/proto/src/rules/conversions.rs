@@ -44,6 +44,21 @@ impl ConversionRules {
         self.0.prevent(Bug::ConditionSeenEarly)
     }
 
+    /// What is sent after an item was lost has another number than that one had: one for all that were sent with it.
+    pub(crate) fn numbers_are_of_tries(self, is_of_this_try: bool) -> bool {
+        is_of_this_try || !self.0.prevent(Bug::NumberForEachLoss)
+    }
+
+    /// An item is for the primary that it was sent to, in the conversion in which it was.
+    pub(crate) fn items_are_not_sent_on(self, is_item: bool) -> bool {
+        is_item && self.0.prevent(Bug::LateItemSentOn)
+    }
+
+    /// An id is given without a look at the key only in the conversion by which the key comes.
+    pub(crate) fn ids_are_of_this_conversion(self, is_of_this: bool) -> bool {
+        is_of_this || !self.0.prevent(Bug::LateIdGiven)
+    }
+
     /// Items keep their versions: whoever has read one may still replace it.
     pub(crate) fn items_keep_versions(self) -> bool {
         self.0.prevent(Bug::VersionsAnew)

@@ -5,6 +5,7 @@
 mod allocations;
 mod clocks;
 mod degraded;
+mod departed;
 mod graphs;
 mod impossible;
 mod layouts;
@@ -27,7 +28,7 @@ use proto::{
     Limits, Now, Place, RecordKeeping, Rules, Submitted, Timing, Token, UploadId, WriteNews, WriteStep,
 };
 use store::{Budget, Eviction, StoreConfig};
-use types::op::{Expiry, Get, Key, Op, Outcome, Request, Store, StoreMode};
+use types::op::{Expiry, Failure, Get, Key, Op, Outcome, Request, Store, StoreMode};
 use types::{
     ClusterId, HostId, Incarnation, NodeId, NodeInfo, NodeLoad, Profile, RoleStatus, Time, UnixSeconds,
 };
@@ -48,6 +49,8 @@ struct Cluster {
     /// What has come of values that are read in parts, and whether that is all.
     parts: BTreeMap<Token, (Vec<u8>, bool)>,
     next_token: u64,
+    /// Of so many values that hosts write into another pool the answer is lost.
+    lost_answers: usize,
     /// Values that hosts have written into another pool.
     written: BTreeMap<Token, UploadId>,
     /// How bytes of values in chunks are dealt.
@@ -159,6 +162,7 @@ impl Cluster {
             answers: BTreeMap::new(),
             parts: BTreeMap::new(),
             next_token: 0,
+            lost_answers: 0,
             written: BTreeMap::new(),
             layout: types::ObjectLayout::Spread,
             by_graph: false,
@@ -266,6 +270,9 @@ impl Cluster {
                 Action::Close { peer, why } => self.relink(node, peer, why),
                 Action::Reply { token, outcome } if token.0[0] & WRITTEN != 0 => {
                     self.written.remove(&token);
+                    let is_lost = self.lost_answers > 0;
+                    self.lost_answers -= usize::from(is_lost);
+                    let outcome = if is_lost { Outcome::Failed(Failure::Unknown) } else { outcome };
                     self.tell_written(node, token, WriteNews::Ended(outcome));
                 }
                 Action::Room { token } if token.0[0] & WRITTEN != 0 => self.tell_room(node, token),

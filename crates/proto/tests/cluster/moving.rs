@@ -1,11 +1,10 @@
 //! Values in chunks that move to another pool with their namespace.
 
-use types::op::Failure;
 use types::{AdminCommand, AdminRequest, CatalogChange, EvictPolicy, Name, PolicyChange};
 
 use super::*;
 
-const OTHER: &str = "other";
+pub(super) const OTHER: &str = "other";
 
 impl Cluster {
     fn change(&mut self, change: CatalogChange) {
@@ -14,19 +13,19 @@ impl Cluster {
         self.settle();
     }
 
-    fn convert(&mut self, to: &str) {
+    pub(super) fn convert(&mut self, to: &str) {
         self.change(CatalogChange::ConvertNamespace { name: Name::default_name(), to: to.parse().unwrap() });
     }
 
     /// The pool of the default namespace, and whether it is on its way to another one.
-    fn home(&self) -> (String, bool) {
+    pub(super) fn home(&self) -> (String, bool) {
         let catalog = &self.coordinator.map().unwrap().catalog;
         let known = &catalog.namespaces[0];
         (catalog.pool(known.pool).unwrap().name.to_string(), known.conversion.is_some())
     }
 
     /// How often a value was written anew, in all.
-    fn rewritten(&self) -> u64 {
+    pub(super) fn rewritten(&self) -> u64 {
         self.hosts.values().map(|host| host.stats().objects.rewritten_values).sum()
     }
 }
@@ -37,7 +36,11 @@ fn bytes(len: usize) -> Vec<u8> {
 
 /// Five nodes with a pool of rs(3+2) and another one of this code.
 fn with_pool(code: &str) -> Cluster {
-    let mut cluster = Cluster::new(5, "rs(3+2)");
+    with_pool_and(code, &Setup::default())
+}
+
+pub(super) fn with_pool_and(code: &str, setup: &Setup) -> Cluster {
+    let mut cluster = Cluster::of(5, "rs(3+2)", setup);
     let (name, profile) = (OTHER.parse().unwrap(), code.parse().unwrap());
     cluster.change(CatalogChange::CreatePool { name, profile, groups: Some(3) });
     cluster.advance(1_000);

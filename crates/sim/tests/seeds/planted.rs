@@ -176,7 +176,10 @@ const TOLD: [Bug; 7] = [
 ];
 
 /// Bugs that tests of `proto` show, each with a schedule of its own (`tests/cluster/`, and beside the machines).
-const DIRECTED: [Bug; 21] = [
+const DIRECTED: [Bug; 24] = [
+    Bug::NumberForEachLoss,
+    Bug::LateItemSentOn,
+    Bug::LateIdGiven,
     Bug::UnexpectedItem,
     Bug::EarlyPrimary,
     Bug::VersionsRepeat,
