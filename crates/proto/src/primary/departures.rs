@@ -51,6 +51,8 @@ const GIVEN_BYTES: usize = 1 << 20;
 const WANTED: usize = 1024;
 /// Values in chunks that could not be written anew, and are not tried again yet.
 const PUT_OFF: usize = 1024;
+/// Values that were begun before are waited for so many times as long as one may stand still.
+const WAITED_DEADLINES: u64 = 10;
 /// Hashes of the index that are looked at in one go.
 const LOOKS: usize = 256;
 /// Numbers of questions have the term above the count.
@@ -324,6 +326,13 @@ impl Departures {
     /// Whether all keys that this role has of a namespace that leaves were here when it began to.
     pub(super) fn had_all(&self, namespace: NamespaceId) -> bool {
         self.find(namespace).is_some_and(|one| one.had_all)
+    }
+
+    /// Whether values that were begun before `namespace` began to leave have had all the time that they get: what comes in drops would hold
+    /// it up for good.
+    pub(super) fn have_waited_long_for(&self, namespace: NamespaceId, context: &Context<'_>) -> bool {
+        let longest = WAITED_DEADLINES * context.timing.object_deadline_us;
+        self.find(namespace).is_some_and(|one| one.had_all && context.now.time >= one.begins + longest)
     }
 
     fn find(&self, namespace: NamespaceId) -> Option<&Leaving> {

@@ -33,11 +33,16 @@ pub(super) fn attend(
         let whose = (pending.hash, pending.request.namespace());
         return Some(Attempt::Answer(primary.objects.begin(context, &primary.core, whose)));
     }
+    if let ObjectOp::Renew(id) = op
+        && primary.departures.have_waited_long_for(id.namespace, context)
+    {
+        return Some(Attempt::failed(Failure::NotOpen));
+    }
     primary.objects.attend(context, &primary.core, op).map(Attempt::Answer)
 }
 
 /// Whether the key stays where it is for now, though its namespace leaves: a value of it is being written that began before, and would come to
-/// nothing if it were gone.
+/// nothing if it were gone. Until somebody else writes it whose write cannot be done here.
 pub(super) fn stays(primary: &Primary, pending: &Pending) -> bool {
     primary.departures.had_all(pending.request.namespace()) && primary.objects.is_open_for(pending.hash)
 }
@@ -50,16 +55,20 @@ pub(super) fn follow_key(
     newest: &Newest,
     number: u32,
 ) -> Option<Attempt> {
-    let key_stays = stays(primary, pending);
-    if newest.occupied.is_none() && !key_stays {
-        let departure = Departure { number, wall: primary.wall.told() };
-        return Some(departed(primary, context, pending, departure));
-    }
     // No further value of it begins: else it might never go.
     let begins = matches!(pending.request.op, Op::Object(ObjectOp::Begin(_)));
     // Nor is a write done here that has a name: when its key has left nobody would know of it.
     let is_plain = pending.request.once.is_none();
+    let key_stays = stays(primary, pending);
     let may = key_stays && is_plain && !begins && !is_of_another_pool(primary, context, pending);
+    if key_stays && !may {
+        // Who has begun before and is slow would keep everybody else from writing it.
+        primary.objects.close_all_of(pending.hash);
+    }
+    if newest.occupied.is_none() && !may {
+        let departure = Departure { number, wall: primary.wall.told() };
+        return Some(departed(primary, context, pending, departure));
+    }
     if !context.rules.conversions().leaving_keys_stay(!may) {
         return None;
     }

@@ -319,7 +319,14 @@ impl Primary {
             ..execute::Context::default()
         };
         let decision = execute::decide(&pending.request, current, next);
-        self.carry_out(context, pending, newest, decision)
+        let is_refused = matches!(decision, Decision::Answer(_));
+        let attempt = self.carry_out(context, pending, newest, decision);
+        let is_over =
+            matches!(attempt, Attempt::Answer(_)) || is_refused && matches!(attempt, Attempt::Logged);
+        if is_over && let Op::Object(ObjectOp::Commit(commit)) = &pending.request.op {
+            self.objects.refuse(context, &self.core, &commit.descriptor);
+        }
+        attempt
     }
 
     fn carry_out(

@@ -235,11 +235,13 @@ pub enum Bug {
     LateItemSentOn,
     /// An id for a value in chunks is given by an earlier conversion, without a look at the key.
     LateIdGiven,
+    /// Chunks of a value that was not stored, since somebody else came first, stay until their holders ask.
+    RefusedValueStays,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 116] = [
+    pub const ALL: [Self; 117] = [
         Self::AckBeforeParity,
         Self::WrongCoefficient,
         Self::StaleTermAccepted,
@@ -356,5 +358,6 @@ impl Bug {
         Self::NumberForEachLoss,
         Self::LateItemSentOn,
         Self::LateIdGiven,
+        Self::RefusedValueStays,
     ];
 }

@@ -47,6 +47,11 @@ impl ObjectRules {
         self.0.prevent(Bug::RenewalIgnored)
     }
 
+    /// The chunks of a value whose commit is refused go at once.
+    pub(crate) fn refused_values_go(self) -> bool {
+        self.0.prevent(Bug::RefusedValueStays)
+    }
+
     /// What is not open cannot be committed.
     pub(crate) fn commit_needs_an_open_id(self, is_open: bool) -> bool {
         is_open || !self.0.prevent(Bug::ClosedIdCommitted)

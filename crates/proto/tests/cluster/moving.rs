@@ -113,6 +113,53 @@ fn a_value_whose_writer_began_before_the_namespace_is_stored_where_it_was_and_mo
 }
 
 #[test]
+fn who_is_slow_to_write_a_value_when_its_namespace_moves_keeps_nobody_from_writing_it() {
+    for is_there in [true, false] {
+        let mut cluster = with_pool("rs(2+1)");
+        let (value, other) = (bytes(400_000), bytes(300_000));
+        if is_there {
+            cluster.put(0, "key", &bytes(200_000)).unwrap();
+        }
+        let (token, upload) = cluster.begin_upload(0, "key", value.len(), StoreMode::Set);
+        cluster.settle();
+        cluster.convert(OTHER);
+        cluster.advance(3_000);
+        let (theirs, second) = cluster.begin_upload(1, "key", other.len(), StoreMode::Set);
+        cluster.settle();
+        cluster.feed(1, second, &other, 0);
+        cluster.advance(2_000);
+        let stored = cluster.answers.get(&theirs);
+        assert!(matches!(stored, Some(Outcome::Stored(_))), "{is_there}: {stored:?}");
+        assert_eq!(cluster.home(), (OTHER.to_owned(), false), "nothing holds it up");
+        // Whoever was slow has not written it.
+        cluster.feed(0, upload, &value, 0);
+        cluster.advance(10_000);
+        let outcome = cluster.answers.get(&token);
+        assert!(matches!(outcome, Some(Outcome::Failed(_))), "{is_there}: {outcome:?}");
+        assert!(cluster.read(2, "key").as_ref() == Ok(&other));
+    }
+}
+
+#[test]
+fn a_value_that_comes_in_drops_does_not_hold_its_namespace_up_for_good() {
+    let mut cluster = with_pool("rs(2+1)");
+    let value = bytes(400_000);
+    let (token, upload) = cluster.begin_upload(0, "key", value.len(), StoreMode::Set);
+    cluster.settle();
+    cluster.convert(OTHER);
+    let mut at = 0;
+    while cluster.home().1 && at < 400 {
+        cluster.feed_some(0, upload, &value[at..at + 1]);
+        cluster.advance(1_000);
+        at += 1;
+    }
+    assert_eq!((cluster.home(), at > 100), ((OTHER.to_owned(), false), true), "after {at} s");
+    let outcome = cluster.answers.get(&token);
+    assert!(matches!(outcome, Some(Outcome::Failed(_)) | None), "{outcome:?}");
+    assert_eq!(cluster.run(1, get("key")), Some(Outcome::Miss));
+}
+
+#[test]
 fn a_namespace_that_turns_back_has_every_value_where_it_was() {
     let mut cluster = with_pool("rs(2+1)");
     let values: Vec<(String, Vec<u8>)> =

@@ -7,7 +7,7 @@ use types::op::{Failure, Object, Op, Outcome, Request, Store, StoreMode};
 use types::{AdminCommand, AdminRequest, ClusterId, NodeId, NodeLoad, Once};
 use wire::message::ToCoordinator;
 
-use super::{Cluster, get, host_id, key_of};
+use super::{Cluster, Rules, Setup, get, host_id, key_of};
 
 pub(super) const CHUNK_LEN: u32 = 64 * 1024;
 
@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     /// Feeds these bytes, which are no more than are taken.
-    fn feed_some(&mut self, node: u16, upload: UploadId, bytes: &[u8]) {
+    pub(super) fn feed_some(&mut self, node: u16, upload: UploadId, bytes: &[u8]) {
         let now = self.clocks(NodeId(node));
         let mut streams = self.hosts.get_mut(&NodeId(node)).unwrap().streams(now);
         assert!(streams.upload_wants(upload) >= bytes.len());
@@ -231,7 +231,6 @@ fn a_value_in_chunks_is_read_from_any_node() {
             assert!(cluster.read(node, key).unwrap() == value, "{key} on {node}");
         }
     }
-    assert_eq!(cluster.tentative_bytes(), cluster.tentative_bytes());
     cluster.advance(200);
     assert_eq!(cluster.tentative_bytes(), 0, "all is known to be committed");
 }
@@ -515,6 +514,34 @@ fn append_and_prepend_make_a_value_in_chunks_longer() {
     assert!(cluster.read(2, "key").unwrap() == value);
     cluster.advance(100);
     assert_eq!((cluster.tentative_bytes(), cluster.chunk_count() % 5), (0, 0));
+}
+
+/// Values of which only one can be stored: tentative bytes, and chunks, once that is known to all.
+fn left_of_refused(rules: Rules) -> (u64, usize) {
+    let mut cluster = Cluster::of(5, "rs(3+2)", &Setup { rules, ..Setup::default() });
+    let value = noise(1, 400_000);
+    let uploads: Vec<_> =
+        (0..5).map(|node| cluster.begin_upload(node, "key", value.len(), StoreMode::Add)).collect();
+    cluster.settle();
+    for (node, (_, upload)) in uploads.iter().enumerate() {
+        cluster.feed(node as u16, *upload, &value, 0);
+    }
+    let stored = uploads.iter().map(|(token, _)| cluster.answers[token].clone());
+    assert_eq!(stored.filter(|outcome| *outcome == Outcome::NotStored).count(), 4);
+    cluster.advance(500);
+    (cluster.tentative_bytes(), cluster.chunk_count())
+}
+
+#[test]
+fn chunks_of_values_that_are_not_stored_go_at_once() {
+    assert_eq!(left_of_refused(Rules::all()), (0, 15));
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn chunks_that_wait_to_be_asked_about_are_seen() {
+    let (tentative, chunks) = left_of_refused(Rules::without(proto::Bug::RefusedValueStays));
+    assert!(tentative > 4 * 400_000 && chunks == 75, "{tentative} bytes in {chunks} chunks");
 }
 
 fn all_who_append_at_once_do(extensions: usize) {

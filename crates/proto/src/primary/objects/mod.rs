@@ -138,6 +138,15 @@ impl OwnedObjects {
         closed.is_some_and(|Open { key, .. }| self.open_keys.remove(&(key, id)))
     }
 
+    /// No value of this key that has begun will be committed: who writes it hears so.
+    pub(super) fn close_all_of(&mut self, key: KeyHash) {
+        let from = self.open_keys.range((key, ObjectId::MIN)..);
+        let ids: Vec<ObjectId> = from.take_while(|(known, _)| *known == key).map(|(_, id)| *id).collect();
+        for id in ids {
+            self.close(id);
+        }
+    }
+
     /// Whether a value of this key may still be committed.
     pub(super) fn is_open_for(&self, key: KeyHash) -> bool {
         let next = self.open_keys.range((key, ObjectId::MIN)..).next();
@@ -161,6 +170,13 @@ impl OwnedObjects {
             context.out.errands.push_back(Errand::free(core.member(), core.term(), descriptor.clone()));
         }
         Outcome::Noted
+    }
+
+    /// It is not stored: whoever has put its chunks begins anew, if at all, with others.
+    pub(super) fn refuse(&mut self, context: &mut Context<'_>, core: &Core, descriptor: &Descriptor) {
+        if context.rules.objects().refused_values_go() {
+            self.abandon(context, core, descriptor);
+        }
     }
 
     /// A record is committed: holders are to hear of what it has done.
