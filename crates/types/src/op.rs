@@ -69,6 +69,7 @@ impl Request {
 
     /// Whose keys it is about.
     #[must_use]
+    #[inline]
     pub fn namespace(&self) -> NamespaceId {
         match &self.op {
             Op::Flush(flush) => flush.namespace,
@@ -100,6 +101,7 @@ impl Request {
 
     /// What was said when its key left the role where it was; none if it has not.
     #[must_use]
+    #[inline]
     pub fn departure(&self) -> Option<Departure> {
         match self.via.as_deref()? {
             Via::Departed(departure) => Some(*departure),
@@ -109,6 +111,7 @@ impl Request {
 
     /// Whether it brings an item that a data role gives away.
     #[must_use]
+    #[inline]
     pub fn is_transfer(&self) -> bool {
         matches!(self.via.as_deref(), Some(Via::Transfer(_)))
     }

@@ -81,7 +81,15 @@ impl Holders {
     }
 
     /// Looks at what those have to do that may have changed.
+    #[inline]
     pub(super) fn settle(&mut self, timing: &Timing) {
+        if !self.touched.is_empty() {
+            self.settle_touched(timing);
+        }
+    }
+
+    #[cold]
+    fn settle_touched(&mut self, timing: &Timing) {
         while let Some(member) = self.touched.pop_first() {
             let Some(kept) = self.all.get_mut(&member) else { continue };
             let due = kept.holder.due(timing);

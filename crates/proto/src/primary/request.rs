@@ -171,7 +171,7 @@ impl Primary {
 
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
-        heed_conversions(self, context);
+        self.heed_conversions(context);
         let (namespace, departure) = (|| pending.request.namespace(), pending.request.departure());
         let comes = self.departures.sends_back(namespace, departure);
         if let Op::Scan(scan) = &pending.request.op
@@ -552,15 +552,6 @@ fn wait_or_refuse(primary: &mut Primary) -> Attempt {
         Attempt::failed(Failure::OutOfMemory)
     } else {
         Attempt::Wait(Wait::Space)
-    }
-}
-
-/// Other namespaces may move by now, from here or to here.
-fn heed_conversions(primary: &mut Primary, context: &Context<'_>) {
-    if primary.departures.heed(context, &primary.core, primary.stream.last()) {
-        // Who may be evicted, and whose items are nobody's any more, is another question then.
-        primary.heed_catalog(context);
-        primary.touch(Touched::ByEvents);
     }
 }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use proto::{Action, Now};
+use proto::{Action, Host, Now};
 use tokio::time::Sleep;
 use types::{NodeId, Time};
 use wire::message::PeerMessage;
@@ -68,45 +68,60 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
     while let Some((to, message)) = host.poll_message() {
         send(to, message);
     }
-    let (mut asks, mut writes) = (Vec::new(), Vec::new());
+    let mut later = Vec::new();
     while let Some(action) = host.poll_action() {
         match action {
-            Action::Ask { number, place, request } => asks.push((number, place, request)),
-            Action::Write { number, shard, step } => writes.push((number, shard, step)),
             Action::Send { to, message } => send(to, message),
-            Action::Close { peer, .. } => worker.links.close(peer),
-            Action::Reply { token, outcome } => {
-                let asker = Asker::from(token);
-                match asker.awaits {
-                    Awaits::HostAnswer if asker.shard == worker.shard => {
-                        worker.pump.request();
-                        host.following(now).hear(asker.slot, outcome);
-                    }
-                    Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
-                    Awaits::News | Awaits::HostNews => {
-                        worker.streams.end(token);
-                        worker.tell_from(&mut host, now, asker, News::Ended(outcome));
-                    }
-                }
+            Action::Reply { token, outcome } if Asker::from(token).awaits == Awaits::Answer => {
+                worker.reply(now, token.into(), outcome);
             }
-            Action::Room { token } => {
-                if let Some(news) = worker.streams.room(&mut host, now, token) {
-                    worker.tell_from(&mut host, now, token.into(), news);
-                }
-            }
-            Action::Part { token, bytes } => worker.tell(token.into(), News::Part(bytes)),
-            Action::Whole { token } => worker.end_stream(token, News::Whole),
-            // A full queue is like a lost connection: the protocol asks again.
-            Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(*message)),
+            action => later.extend(carry_out(worker, &mut host, now, action)),
         }
     }
     drop(host);
-    // The host may be asked itself.
-    for (number, place, request) in asks {
-        worker.ask_onward(now, number, place, request);
+    later.into_iter().for_each(|action| ask_host(worker, now, action));
+}
+
+/// Does what is seldom to be done; what the host itself may be asked for comes later, and is given back.
+#[cold]
+fn carry_out(worker: &Worker, host: &mut Host, now: Now, action: Action) -> Option<Action> {
+    match action {
+        Action::Ask { .. } | Action::Write { .. } => return Some(action),
+        Action::Send { to, message } => worker.links.push(&worker.gate, &worker.counters, to, message),
+        Action::Close { peer, .. } => worker.links.close(peer),
+        Action::Reply { token, outcome } => {
+            let asker = Asker::from(token);
+            match asker.awaits {
+                Awaits::HostAnswer if asker.shard == worker.shard => {
+                    worker.pump.request();
+                    host.following(now).hear(asker.slot, outcome);
+                }
+                Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
+                Awaits::News | Awaits::HostNews => {
+                    worker.streams.end(token);
+                    worker.tell_from(host, now, asker, News::Ended(outcome));
+                }
+            }
+        }
+        Action::Room { token } => {
+            if let Some(news) = worker.streams.room(host, now, token) {
+                worker.tell_from(host, now, token.into(), news);
+            }
+        }
+        Action::Part { token, bytes } => worker.tell(token.into(), News::Part(bytes)),
+        Action::Whole { token } => worker.end_stream(token, News::Whole),
+        // A full queue is like a lost connection: the protocol asks again.
+        Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(*message)),
     }
-    for (number, shard, step) in writes {
-        worker.write(now, number, shard, step);
+    None
+}
+
+/// Has this node's hosts asked for something, or something written by one of them, for the host.
+fn ask_host(worker: &Worker, now: Now, action: Action) {
+    match action {
+        Action::Ask { number, place, request } => worker.ask_onward(now, number, place, request),
+        Action::Write { number, shard, step } => worker.write(now, number, shard, step),
+        _ => {}
     }
 }
 

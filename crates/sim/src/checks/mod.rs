@@ -116,7 +116,8 @@ impl Onlooker<'_> {
         bounds::check(self.stage, &self.cluster.nodes);
         if let Some(map) = self.cluster.map() {
             maps::check(&mut self.stage.book, map, &self.cluster.nodes);
-            quotas::check(&mut self.stage.book, map, &self.cluster.nodes);
+            let clients = self.stage.options.clients;
+            quotas::check(&mut self.stage.book, map, &self.cluster.nodes, clients);
             chunks::check(&mut self.stage.book, map, &self.cluster.nodes);
         }
     }

@@ -3,23 +3,27 @@
 //! Of chunks it is looked at what there is of them, not at what holders say: those that have not heard of a view yet charge by the one
 //! before. What was put where all is still to be got, and refused by those who count, is no value's, and goes when its owner is asked.
 //!
-//! One value may take more by what lost holders had not: they had no share for it, while all others had taken it, so that it was committed
-//! when they were lost. From then on what the others have stands for what they would have, and whoever comes in their place gets it.
+//! Values that were under way when holders were lost may take more by what these had not: they had no share for them, while all others had
+//! taken them, so that they were committed when they were lost. From then on what the others have stands for what they would have, and
+//! whoever comes in their place gets it. Of each client that is one value at most.
 
-use types::{ClusterMap, GroupView, Holder, MemberId, Namespace, NamespaceId, QuotaUse};
+use std::collections::BTreeMap;
+
+use types::{ClusterMap, GroupView, Holder, MemberId, Namespace, NamespaceId, ObjectId, QuotaUse};
 
 use crate::cluster::inspect::Members;
 use crate::cluster::nodes::Nodes;
 use crate::stage::book::Book;
 
-pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes) {
+/// `clients`: how many values may be under way at once.
+pub(super) fn check(book: &mut Book, map: &ClusterMap, nodes: &Nodes, clients: usize) {
     // What moves to another pool is charged at both for a while, and takes its room there whatever the quota is.
     let is_limited = |known: &&Namespace| known.policy.quota_bytes > 0 && known.conversions == 0;
     for namespace in map.catalog.namespaces.iter().filter(is_limited) {
         let Some(quota) = map.catalog.data_quota(namespace.id) else { continue };
         let taken: u64 = map.groups.iter().map(|view| taken_in(nodes, view, namespace)).sum();
         let refused = map.groups.iter().map(|view| refused_in(nodes, view, namespace.id)).max().unwrap_or(0);
-        if taken > quota + refused {
+        if taken > quota + refused * clients as u64 {
             let what = format!("{} takes {taken} bytes of {quota}", namespace.name);
             book.fail("quota", None, what);
         }
@@ -39,35 +43,38 @@ fn taken_in(nodes: &Nodes, view: &GroupView, namespace: &Namespace) -> u64 {
     items + chunks * view.k() as u64 / counted
 }
 
-/// Bytes of the group's longest stripe that holders need not have taken which may be lost.
+/// Bytes of the group's longest value that holders need not have taken which may be lost.
 fn refused_in(nodes: &Nodes, view: &GroupView, namespace: NamespaceId) -> u64 {
     let (n, k) = (view.holders.len() as u64, view.k() as u64);
-    let longest = view
-        .counted_holders()
-        .flat_map(|(role, holder)| kept_by(nodes, MemberId { group: view.group, role }, holder, namespace))
-        .max();
-    longest.unwrap_or(0) * n.saturating_sub(k) * k / n.max(1)
+    let longest = view.counted_holders().filter_map(|(role, holder)| {
+        let mut values: BTreeMap<ObjectId, u64> = BTreeMap::new();
+        for (object, bytes) in kept_by(nodes, MemberId { group: view.group, role }, holder, namespace) {
+            *values.entry(object).or_default() += bytes;
+        }
+        values.into_values().max()
+    });
+    longest.max().unwrap_or(0) * n.saturating_sub(k) * k / n.max(1)
 }
 
 /// Bytes of pages that a holder has of values of a namespace.
 fn pages_of(nodes: &Nodes, member: MemberId, holder: Holder, namespace: NamespaceId) -> u64 {
-    kept_by(nodes, member, holder, namespace).sum()
+    kept_by(nodes, member, holder, namespace).map(|(_, bytes)| bytes).sum()
 }
 
-/// Bytes of the pages of each chunk that a holder has of values of a namespace.
+/// Bytes of the pages of each chunk that a holder has of values of a namespace, and whose it is.
 fn kept_by(
     nodes: &Nodes,
     member: MemberId,
     holder: Holder,
     namespace: NamespaceId,
-) -> impl Iterator<Item = u64> {
+) -> impl Iterator<Item = (ObjectId, u64)> {
     let of_role = nodes
         .host_by_id(holder.host, member.group)
         .into_iter()
         .flat_map(move |machine| machine.chunks().filter(move |(known, _)| *known == member));
     let entries = of_role.flat_map(|(_, chunks)| chunks.list_after(None, usize::MAX));
     let kept = entries.filter(move |(id, entry)| id.object.namespace == namespace && !entry.is_tentative());
-    kept.map(|(_, entry)| entry.chunk().allocated_bytes() as u64)
+    kept.map(|(id, entry)| (id.object, entry.chunk().allocated_bytes() as u64))
 }
 
 /// A node at which something else is charged than there is. To be asked where nothing is under way.
