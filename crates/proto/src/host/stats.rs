@@ -50,7 +50,7 @@ pub struct HostStats {
     pub waiting_requests: u64,
     /// Items that the primaries here have removed to make room.
     pub evictions: u64,
-    /// Writes that the primaries here have refused for want of room.
+    /// Writes that were refused for want of room: by the primaries here, and values in chunks by this host, which was to write them.
     pub refused_writes: u64,
     /// Items that the primaries here have removed after they had expired.
     pub reclaimed: u64,
@@ -110,6 +110,7 @@ impl HostStats {
     pub(super) fn with_objects(mut self, objects: ObjectStats, (pages, mismatches): (u64, u64)) -> Self {
         self.scrubbed_pages += pages;
         self.scrub_mismatches += mismatches;
+        self.refused_writes += objects.refused_values;
         let (open_ids, pins) = (self.objects.open_ids, self.objects.pins);
         self.objects = ObjectStats { open_ids, pins, ..objects };
         self

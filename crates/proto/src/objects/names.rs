@@ -162,6 +162,8 @@ pub struct ObjectStats {
     pub hedged_cells: u64,
     /// Stripes that clients of this host wrote, and that went to another group than the one that they were to go to: counted.
     pub moved_stripes: u64,
+    /// Values that this host has not written for want of room: counted.
+    pub refused_values: u64,
     /// Chunks of parities that such a value's data holders made, so that this host did not send them: counted.
     pub summed_chunks: u64,
     /// Those of them that this host sent after all, for nothing came of that: counted.

@@ -182,6 +182,11 @@ fn a_value_with_too_many_stripes_elsewhere_fails_whole_and_leaves_nothing() {
     // One that would need more of them.
     let refused = cluster.put(1, &key, &noise(1_001, 560 * STRIPE));
     assert_eq!(refused, Some(Outcome::Failed(Failure::OutOfMemory)));
+    assert_eq!(
+        cluster.hosts[&NodeId(1)].stats().refused_writes,
+        1,
+        "the node that was to write it says that it is full"
+    );
     cluster.advance(2_000);
     assert_eq!((cluster.chunk_count(), transient(&cluster)), (before, 0));
     assert!(cluster.read(3, &key).unwrap() == value_of(0), "what was there is there");

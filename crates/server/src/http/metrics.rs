@@ -82,7 +82,7 @@ metrics! {
         gauge gestalt_item_bytes "Bytes of these items." = sum(all, |host| host.item_bytes);
         counter gestalt_evicted_items_total "Items removed to make room." = sum(all, |host| host.evictions);
         counter gestalt_expired_items_total "Items removed after they had expired." = sum(all, |host| host.reclaimed);
-        counter gestalt_refused_writes_total "Writes refused by primaries for want of room." = sum(all, |host| host.refused_writes);
+        counter gestalt_refused_writes_total "Writes refused for want of room: by primaries, and values in chunks by the node that was to write them." = sum(all, |host| host.refused_writes);
         counter gestalt_released_extents_total "Extents of 1 MiB that data roles have given back."
             = sum(all, |host| host.released_extents);
         gauge gestalt_client_sessions "Sessions of native clients at primaries of this node." = sum(all, |host| host.client_sessions);

@@ -78,6 +78,8 @@ pub(super) struct Counts {
     summed: u64,
     /// Those that they were to make, and that were put after all.
     unsummed: u64,
+    /// Values that were not written for want of room; those that primaries refuse they count themselves.
+    refused: u64,
 }
 
 impl Counts {
@@ -149,6 +151,7 @@ impl Uploads {
             return Err(Failure::TooLarge);
         }
         if room::never_fits(scope, owner, new.key.namespace(), geometry, new.via.is_some()) {
+            self.counts.refused += 1;
             return Err(Failure::OutOfMemory);
         }
         let conversions = scope.conversions_of(new.key.namespace(), owner.group);
@@ -405,6 +408,8 @@ impl Uploads {
 
     fn end(&mut self, upload: UploadId, outcome: Outcome) -> Step {
         let Some(one) = self.remove(upload) else { return Step::default() };
+        let is_refused = !one.committing && outcome == Outcome::Failed(Failure::OutOfMemory);
+        self.counts.refused += u64::from(is_refused);
         let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
         let outcome = match (one.client, one.once) {
             (Client::Driver(_), Some(once)) if once.again && outcome == Outcome::Failed(Failure::NotOpen) => {
@@ -477,7 +482,8 @@ impl Uploads {
 
     /// Adds what has become of stripes, and how often an upload has begun anew under another id.
     pub(crate) fn count(&self, stats: &mut ObjectStats) {
-        let Counts { moved, summed, unsummed } = self.counts;
+        let Counts { moved, summed, unsummed, refused } = self.counts;
+        stats.refused_values = refused;
         (stats.moved_stripes, stats.renamed_uploads) = (moved, self.renamed);
         (stats.summed_chunks, stats.unsummed_chunks) = (summed, unsummed);
         [stats.summed_uploads, stats.encode_trials, stats.encode_turns] = self.ways.counts();
