@@ -1,8 +1,8 @@
 //! Append and prepend where the value lies in chunks, or will: it is read and written anew with what is added, in the place of the
 //! version that was read.
 //!
-//! The owner's host does this, so no client has to send what is there already. Whoever changes the key meanwhile comes first: then all
-//! begins anew, a few times. Flags and expiry stay (`primary/execute.rs`).
+//! The owner's host does this, so no client has to send what is there already. Those of one key come one after the other. Whoever else
+//! changes the key meanwhile comes first: then all begins anew, a few times. Flags and expiry stay (`primary/execute.rs`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,8 +27,11 @@ const MAX_TRIES: u32 = 16;
 #[derive(Default)]
 pub(super) struct Extensions {
     all: BTreeMap<ExtensionId, Extension>,
-    /// Those of them whose turn it is not yet, oldest first.
+    /// Those of them whose turn it is not yet, oldest first, but for those behind others of their key.
     waiting: VecDeque<ExtensionId>,
+    /// By key, those behind the first, oldest first; how many there are in all.
+    behind: BTreeMap<Bytes, VecDeque<ExtensionId>>,
+    behind_count: usize,
     started: u64,
     heard: VecDeque<(ExtensionId, Heard)>,
 }
@@ -61,14 +64,41 @@ impl Extensions {
         self.heard.push_back((id, heard));
     }
 
+    fn add(&mut self, one: Extension) {
+        self.started += 1;
+        let id = ExtensionId(self.started);
+        if let Some(others) = self.behind.get_mut(one.pending.request.key_bytes()) {
+            others.push_back(id);
+            self.behind_count += 1;
+        } else {
+            self.behind.insert(one.pending.key(), VecDeque::new());
+            self.waiting.push_back(id);
+        }
+        self.all.insert(id, one);
+    }
+
     fn remove(&mut self, id: ExtensionId) -> Option<Extension> {
+        let one = self.all.remove(&id)?;
+        let key = one.pending.request.key_bytes();
+        let others = self.behind.get_mut(key)?;
+        if let Some(at) = others.iter().position(|other| *other == id) {
+            others.remove(at);
+            self.behind_count -= 1;
+            return Some(one);
+        }
         self.waiting.retain(|waiting| *waiting != id);
-        self.all.remove(&id)
+        if let Some(next) = others.pop_front() {
+            self.behind_count -= 1;
+            self.waiting.push_back(next);
+        } else {
+            self.behind.remove(key);
+        }
+        Some(one)
     }
 
     /// Whose turn it is if so many may be under way at once.
     fn next(&mut self, most: usize) -> Option<ExtensionId> {
-        let under_way = self.all.len() - self.waiting.len();
+        let under_way = self.all.len() - self.waiting.len() - self.behind_count;
         if under_way < most { self.waiting.pop_front() } else { None }
     }
 
@@ -141,9 +171,7 @@ impl Transfers {
             let outcome = pending.request.in_all(Outcome::Failed(Failure::Busy));
             return scope.around.out().reply(pending.reply, outcome);
         }
-        self.extensions.started += 1;
-        let id = ExtensionId(self.extensions.started);
-        let one = Extension {
+        self.extensions.add(Extension {
             pending,
             owner,
             tries: 0,
@@ -153,9 +181,7 @@ impl Transfers {
             bytes: VecDeque::new(),
             behind: Bytes::new(),
             moved: scope.now.time,
-        };
-        self.extensions.all.insert(id, one);
-        self.extensions.waiting.push_back(id);
+        });
     }
 
     /// Goes on with everything that was heard, and with those whose turn it is.

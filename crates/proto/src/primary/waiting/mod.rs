@@ -30,7 +30,7 @@ impl Pending {
     }
 
     /// Its key, as a cheap handle; empty for what has none.
-    pub(super) fn key(&self) -> Bytes {
+    pub(crate) fn key(&self) -> Bytes {
         self.request.key.as_ref().map(|key| key.bytes().clone()).unwrap_or_default()
     }
 }
