@@ -253,6 +253,7 @@ fn begin(out: &mut Vec<u8>) -> usize {
 }
 
 /// Puts the header before a body, which is what was copied after it and the shared deltas between that.
+#[inline]
 fn seal(
     header: &Header,
     kind: u8,

@@ -263,8 +263,12 @@ impl Departures {
     }
 
     /// Whether a flush that is due may be decided: nothing of that namespace is on its way, for it would arrive behind it.
+    #[inline]
     pub(super) fn let_flush(&self, store: &DataStore, now: UnixSeconds) -> bool {
-        let due = if self.given.is_empty() { None } else { store.replica().cohorts().due(now) };
+        self.given.is_empty() || self.gives_none_of(store.replica().cohorts().due(now))
+    }
+
+    fn gives_none_of(&self, due: Option<NamespaceId>) -> bool {
         due.is_none_or(|due| self.given.values().all(|given| split_key(&given.key).0 != due))
     }
 

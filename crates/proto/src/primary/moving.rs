@@ -14,6 +14,7 @@ use super::waiting::{Pending, Wait};
 use crate::outbox::Context;
 
 /// What is asked about a value in chunks, if it is to be answered before anybody looks at its key.
+#[inline(never)]
 pub(super) fn attend(
     primary: &mut Primary,
     context: &mut Context<'_>,
@@ -48,6 +49,7 @@ pub(super) fn stays(primary: &Primary, pending: &Pending) -> bool {
 }
 
 /// What becomes of a request that may change a key of a namespace that leaves by conversion `number`; none if it is done here.
+#[cold]
 pub(super) fn follow_key(
     primary: &mut Primary,
     context: &mut Context<'_>,
@@ -137,6 +139,7 @@ fn send_on(primary: &Primary, context: &mut Context<'_>, pending: &Pending, numb
 }
 
 /// The key of a namespace that leaves is not here: whoever asks is sent on, once nothing can bring it back.
+#[cold]
 pub(super) fn departed(
     primary: &mut Primary,
     context: &mut Context<'_>,
@@ -161,6 +164,7 @@ pub(super) fn departed(
 
 /// An item comes from a data role of another pool: as it is, in the place of a copy of it that came before. Of a value in chunks the id is
 /// asked for first.
+#[cold]
 pub(super) fn attempt_arrival(
     primary: &mut Primary,
     context: &mut Context<'_>,

@@ -9,8 +9,9 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use proto::{Action, Host, Now};
+use proto::{Action, Host, Now, Token};
 use tokio::time::Sleep;
+use types::op::Outcome;
 use types::{NodeId, Time};
 use wire::message::PeerMessage;
 
@@ -69,40 +70,47 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
         send(to, message);
     }
     let mut later = Vec::new();
-    while let Some(action) = host.poll_action() {
-        match action {
-            Action::Send { to, message } => send(to, message),
-            Action::Reply { token, outcome } if Asker::from(token).awaits == Awaits::Answer => {
-                worker.reply(now, token.into(), outcome);
+    loop {
+        match host.poll_action() {
+            None => break,
+            Some(Action::Send { to, message }) => send(to, message),
+            Some(Action::Reply { token, outcome }) => {
+                let asker = Asker::from(token);
+                match asker.awaits {
+                    Awaits::Answer => worker.reply(now, asker, outcome),
+                    _ => reply_to_others(worker, &mut host, now, token, outcome),
+                }
             }
-            action => later.extend(carry_out(worker, &mut host, now, action)),
+            Some(action @ (Action::Ask { .. } | Action::Write { .. })) => later.push(action),
+            Some(action) => carry_out(worker, &mut host, now, action),
         }
     }
     drop(host);
     later.into_iter().for_each(|action| ask_host(worker, now, action));
 }
 
-/// Does what is seldom to be done; what the host itself may be asked for comes later, and is given back.
+/// An answer for somebody who is no client with a request.
 #[cold]
-fn carry_out(worker: &Worker, host: &mut Host, now: Now, action: Action) -> Option<Action> {
-    match action {
-        Action::Ask { .. } | Action::Write { .. } => return Some(action),
-        Action::Send { to, message } => worker.links.push(&worker.gate, &worker.counters, to, message),
-        Action::Close { peer, .. } => worker.links.close(peer),
-        Action::Reply { token, outcome } => {
-            let asker = Asker::from(token);
-            match asker.awaits {
-                Awaits::HostAnswer if asker.shard == worker.shard => {
-                    worker.pump.request();
-                    host.following(now).hear(asker.slot, outcome);
-                }
-                Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
-                Awaits::News | Awaits::HostNews => {
-                    worker.streams.end(token);
-                    worker.tell_from(host, now, asker, News::Ended(outcome));
-                }
-            }
+fn reply_to_others(worker: &Worker, host: &mut Host, now: Now, token: Token, outcome: Outcome) {
+    let asker = Asker::from(token);
+    match asker.awaits {
+        Awaits::HostAnswer if asker.shard == worker.shard => {
+            worker.pump.request();
+            host.following(now).hear(asker.slot, outcome);
         }
+        Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
+        Awaits::News | Awaits::HostNews => {
+            worker.streams.end(token);
+            worker.tell_from(host, now, asker, News::Ended(outcome));
+        }
+    }
+}
+
+/// Does what is seldom to be done.
+#[cold]
+fn carry_out(worker: &Worker, host: &mut Host, now: Now, action: Action) {
+    match action {
+        Action::Close { peer, .. } => worker.links.close(peer),
         Action::Room { token } => {
             if let Some(news) = worker.streams.room(host, now, token) {
                 worker.tell_from(host, now, token.into(), news);
@@ -112,8 +120,10 @@ fn carry_out(worker: &Worker, host: &mut Host, now: Now, action: Action) -> Opti
         Action::Whole { token } => worker.end_stream(token, News::Whole),
         // A full queue is like a lost connection: the protocol asks again.
         Action::Coordinator(message) => drop(worker.shared.to_coordinator.try_send(*message)),
+        Action::Send { .. } | Action::Reply { .. } | Action::Ask { .. } | Action::Write { .. } => {
+            unreachable!("they are often, or come later")
+        }
     }
-    None
 }
 
 /// Has this node's hosts asked for something, or something written by one of them, for the host.

@@ -167,15 +167,23 @@ impl Worker {
     }
 
     /// There is an answer, for a connection of this worker or for another worker.
+    #[inline]
     pub(crate) fn reply(&self, now: Now, asker: Asker, outcome: Outcome) {
+        if asker.shard == self.shard && asker.awaits != Awaits::HostAnswer {
+            self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
+        } else {
+            self.reply_elsewhere(now, asker, outcome);
+        }
+    }
+
+    /// For another worker, or for the host of this one.
+    #[inline(never)]
+    fn reply_elsewhere(&self, now: Now, asker: Asker, outcome: Outcome) {
         if asker.shard != self.shard {
             return self.crossings.answer(asker, outcome);
         }
-        if asker.awaits == Awaits::HostAnswer {
-            self.pump.request();
-            return self.host.borrow_mut().following(now).hear(asker.slot, outcome);
-        }
-        self.with_asker(asker, |connection| connection.answer(self, now.time, asker.slot, outcome));
+        self.pump.request();
+        self.host.borrow_mut().following(now).hear(asker.slot, outcome);
     }
 
     /// Tells a connection something, after which it is asked what it has to send.
