@@ -180,7 +180,9 @@ impl Client {
     /// # Errors
     /// Nothing was asked.
     pub fn upload(&self, key: impl Into<Bytes>, len: u64, store: Store) -> Result<Upload, Error> {
-        Upload::begin(self, key.into(), len, store)
+        let Store { mode, flags, ttl, compare } = store;
+        let op = Op::Store { mode, body: Body::Fed(len), flags, ttl, compare };
+        Upload::begin(&self.shell, self.operation(key, op), len)
     }
 
     /// The same as an [`AsyncWrite`](tokio::io::AsyncWrite), for `tokio::io::copy` and whatever else writes to streams.
@@ -188,7 +190,7 @@ impl Client {
     /// # Errors
     /// Nothing was asked.
     pub fn writer(&self, key: impl Into<Bytes>, len: u64, store: Store) -> Result<Writer, Error> {
-        Writer::begin(self, key.into(), len, store)
+        self.upload(key, len, store).map(Writer::over)
     }
 
     /// The value of `key`, or a part of it, to be read bit by bit: an [`AsyncRead`](tokio::io::AsyncRead).

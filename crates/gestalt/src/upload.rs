@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use client_core::{Body, Done, Error, Op, RequestId};
+use client_core::{Done, Error, Operation, RequestId};
 use native::Answer;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::client::Client;
-use crate::options::Store;
 use crate::shell::{Shell, Sink};
 use crate::value::{Stored, stored};
 
@@ -58,14 +56,13 @@ impl Sink for Fed {
 }
 
 impl Upload {
-    pub(crate) fn begin(client: &Client, key: Bytes, len: u64, store: Store) -> Result<Self, Error> {
-        let Store { mode, flags, ttl, compare } = store;
-        let op = Op::Store { mode, body: Body::Fed(len), flags, ttl, compare };
+    /// `operation` stores a value that is fed, of `len` bytes.
+    pub(crate) fn begin(shell: &Arc<Shell>, operation: Operation, len: u64) -> Result<Self, Error> {
         let (sender, outcome) = oneshot::channel();
         let (wants, room) = mpsc::channel(1);
         let sink = Box::new(Fed { room: wants, outcome: sender });
-        let id = client.shell.submit(client.operation(key, op), sink)?;
-        let (shell, outcome) = (Arc::clone(&client.shell), Outcome::Awaited(outcome));
+        let id = shell.submit(operation, sink)?;
+        let (shell, outcome) = (Arc::clone(shell), Outcome::Awaited(outcome));
         Ok(Self { shell, id, len, left: len, room, ended: false, outcome })
     }
 
@@ -109,6 +106,11 @@ impl Upload {
             Outcome::Here(Err(error)) => Poll::Ready(Err(*error)),
             Outcome::Awaited(_) | Outcome::Here(Ok(_)) | Outcome::Taken => Poll::Ready(Ok(())),
         }
+    }
+
+    /// How many bytes the value is to have.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// How many bytes have been given.

@@ -5,15 +5,12 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use client_core::Error;
 use tokio::io::AsyncWrite;
 
-use crate::client::Client;
-use crate::options::Store;
-use crate::reader::to_io;
 use crate::upload::Upload;
-use crate::value::Stored;
+use crate::value::{Stored, to_io};
 
 /// Bytes that are gathered before they go on their way.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -35,9 +32,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn begin(client: &Client, key: Bytes, len: u64, store: Store) -> Result<Self, Error> {
-        let upload = Some(Upload::begin(client, key, len, store)?);
-        Ok(Self { upload, len, written: 0, piece: BytesMut::new(), stored: None })
+    /// Writes what `upload` is to be given.
+    pub(crate) fn over(upload: Upload) -> Self {
+        let (len, upload) = (upload.len(), Some(upload));
+        Self { upload, len, written: 0, piece: BytesMut::new(), stored: None }
     }
 
     /// How many bytes have been written.

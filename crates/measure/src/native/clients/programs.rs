@@ -10,6 +10,8 @@ use processes::others::outputs;
 
 use super::Asked;
 
+/// How often it is tried to ask in all cells.
+const TRIES: u32 = 3;
 /// What Debian's libmemcached-dev brings.
 const LIBMEMCACHED: &str = "/usr/include/libmemcached/memcached.h";
 
@@ -53,7 +55,9 @@ impl Program {
     /// Asks in all cells, as long in each.
     pub(super) fn ask(&self, time: Duration) -> Result<Vec<Asked>, String> {
         let milliseconds = time.as_millis().to_string();
-        let (printed, _) = outputs(Command::new(&self.path).arg(milliseconds).args(&self.to))?;
+        let once = || outputs(Command::new(&self.path).arg(&milliseconds).args(&self.to));
+        // Where a machine is busy a request of one cell may run into a time-out: then all cells are asked in once more.
+        let (printed, _) = (1..TRIES).fold(once(), |asked, _| asked.or_else(|_| once()))?;
         printed.lines().map(|line| told(line).ok_or_else(|| format!("it has printed '{line}'"))).collect()
     }
 }
