@@ -137,7 +137,8 @@ fn a_condition_that_does_not_hold_and_a_deadline_are_told_by_the_shutdown() {
             }
             let hasty = client.within(Duration::from_millis(50));
             let mut writer = hasty.writer("slow", 1_000_000, Store::default()).expect("it is asked");
-            writer.write_all(&noise(1, 500_000)).await.expect("there is room");
+            // Its time may be over before there is room for all of this.
+            let _ = writer.write_all(&noise(1, 500_000)).await;
             let write = async {
                 while writer.write_all(&[7; 100]).await.is_ok() {
                     tokio::time::sleep(Duration::from_millis(1)).await;
