@@ -2,31 +2,30 @@
 
 import asyncio
 from ctypes import byref, c_uint64
-from typing import Any, Callable, Generator, Generic, List, Optional, TypeVar
+from typing import Any, Callable, List, Optional, TypeVar
 
 from . import _library as lib
+from ._awaited import Awaited
 from ._errors import check, error
 from ._loop import LoopQueue
 from ._wait import nap
 
 T = TypeVar("T")
-_CANCELLED = -13
 
 
-class Batch(Generic[T]):
+class Batch(Awaited[List[T]]):
     """Many requests that were asked at once. Each ends by itself, at its deadline at the latest."""
 
-    __slots__ = ("_client", "_handles", "_decode", "_lent", "_queue", "_tag", "_future", "_results", "_error", "__weakref__")
+    __slots__ = ("_client", "_handles", "_decode", "_lent", "_reads", "_results")
 
-    def __init__(self, client: Any, count: int, decode: Callable[[int, lib.Outcome], T], lent: Any) -> None:
+    def __init__(self, client: Any, count: int, decode: Callable[[int, lib.Outcome], T], lent: Any, reads: bool) -> None:
+        super().__init__()
         self._client, self._decode, self._lent = client, decode, lent
+        #: Whether outcomes have values, which are gone with their requests.
+        self._reads = reads
         #: As C has them; 0 = it was not asked, or is released.
         self._handles: Any = (c_uint64 * count)()
-        self._queue: Optional[LoopQueue] = None
-        self._tag = 0
-        self._future: Optional["asyncio.Future[None]"] = None
         self._results: List[T] = []
-        self._error: Optional[Exception] = None
 
     def __len__(self) -> int:
         return len(self._handles)
@@ -62,14 +61,17 @@ class Batch(Generic[T]):
     def _take(self) -> List[T]:
         if self._client is not None:
             outcome = lib.Outcome()
-            place, decode, result, results = byref(outcome), self._decode, lib.result, self._results
+            place, decode, results = byref(outcome), self._decode, self._results
+            take = lib.result if self._reads else lib.finish
             try:
                 for handle in self._handles:
-                    code = result(handle, place)
+                    code = take(handle, place)
                     if code >= 0:
                         results.append(decode(handle, outcome))
                     elif self._error is None:
                         self._error = error(code)
+                if not self._reads:
+                    self._handles = (c_uint64 * len(self))()
             finally:
                 self._release()
         if self._error is not None:
@@ -87,25 +89,7 @@ class Batch(Generic[T]):
                 if handle != 0:
                     release(handle)
         for lent in self._lent:
-            lent.back()
+            if type(lent) is not bytes:
+                lent.back()
         self._lent = ()
-        if self._queue is not None:
-            self._queue.forget(self._tag)
-            self._queue = None
-
-    def __await__(self) -> Generator[Any, None, List[T]]:
-        if self._client is not None and len(self) > 0:
-            try:
-                if self._future is not None:
-                    yield from self._future
-                else:
-                    # It was asked outside of a loop.
-                    yield from asyncio.get_running_loop().run_in_executor(None, self.wait)
-            except asyncio.CancelledError:
-                self._error = error(_CANCELLED)
-                self._release()
-                raise
-        return self._take()
-
-    def __del__(self) -> None:
-        self._release()
+        self._leave_queue()

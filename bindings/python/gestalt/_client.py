@@ -6,9 +6,10 @@ import ctypes
 import os
 import weakref
 from ctypes import byref, c_int, c_size_t, c_uint64
-from typing import Any, Callable, Generator, Generic, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from . import _library as lib
+from ._awaited import Awaited
 from ._batch import Batch
 from ._errors import Closed, ShortBuffer, check, error
 from ._loop import LoopQueue
@@ -107,19 +108,16 @@ class _Lent:
         self.back()
 
 
-class Request(Generic[T]):
+class Request(Awaited[T]):
     """Something that was asked. It ends by itself, at its deadline at the latest."""
 
-    __slots__ = ("_client", "_handle", "_decode", "_lent", "_queue", "_tag", "_future", "_result", "_error", "__weakref__")
+    __slots__ = ("_client", "_handle", "_decode", "_lent", "_result")
 
     def __init__(self, client: "Client", decode: Callable[[int, lib.Outcome], T], lent: Optional[_Lent]) -> None:
+        super().__init__()
         self._client, self._decode, self._lent = client, decode, lent
         self._handle = 0
-        self._queue: Optional[LoopQueue] = None
-        self._tag = 0
-        self._future: Optional["asyncio.Future[None]"] = None
         self._result: Any = None
-        self._error: Optional[Exception] = None
 
     def done(self) -> bool:
         """Whether it is over."""
@@ -169,29 +167,9 @@ class Request(Generic[T]):
         if self._lent is not None:
             self._lent.back()
             self._lent = None
-        if self._queue is not None:
-            self._queue.forget(self._tag)
-            self._queue = None
-
-    def __await__(self) -> Generator[Any, None, T]:
-        if self._handle != 0 and not self.done():
-            try:
-                if self._future is not None:
-                    yield from self._future
-                else:
-                    # It was asked outside of a loop.
-                    yield from asyncio.get_running_loop().run_in_executor(None, self.wait)
-            except asyncio.CancelledError:
-                self._error = error(_CANCELLED)
-                self._release()
-                raise
-        return self._take()
-
-    def __del__(self) -> None:
-        self._release()
+        self._leave_queue()
 
 
-_CANCELLED = -13
 #: Clients of this process that are not closed.
 _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
@@ -416,7 +394,7 @@ class Client:
 
     def _batch_of_gets(self, keys: Sequence[Key], waits: bool) -> "Batch[Optional[bytes]]":
         names = [key.encode() if isinstance(key, str) else key for key in keys]
-        batch: "Batch[Optional[bytes]]" = Batch(self, len(names), _value, ())
+        batch: "Batch[Optional[bytes]]" = Batch(self, len(names), _value, (), True)
         call = self._call_of_batch(batch, waits)
         parts = (lib.Part * len(names))(*[(name, len(name), None, 0) for name in names])
         if names:
@@ -426,16 +404,22 @@ class Client:
     def _batch_of_sets(
         self, items: Mapping[Key, Union[str, Buffer]], waits: bool, ttl: int, flags: int
     ) -> "Batch[int]":
-        values = [_Lent(value.encode() if isinstance(value, str) else value, False) for value in items.values()]
-        batch: "Batch[int]" = Batch(self, len(values), _version, values)
+        def memory(value: Union[str, Buffer]) -> Any:
+            value = value.encode() if isinstance(value, str) else value
+            # What cannot change needs nobody who lends it.
+            return value if type(value) is bytes else _Lent(value, False)
+
+        values = [memory(value) for value in items.values()]
+        batch: "Batch[int]" = Batch(self, len(values), _version, values, False)
         call = self._call_of_batch(batch, waits)
         call.ttl, call.flags = ttl, flags
         handle = c_uint64()
-        same, place = byref(call), byref(handle)
-        for at, (key, lent) in enumerate(zip(items, values)):
+        handles, store, own, same, place = batch._handles, lib.istore, self._handle, byref(call), byref(handle)
+        for at, (key, value) in enumerate(zip(items, values)):
             name = key.encode() if isinstance(key, str) else key
-            check(lib.istore(self._handle, lib.SET, name, len(name), lent.address, lent.len, same, place))
-            batch._handles[at] = handle.value
+            address, length = (value, len(value)) if type(value) is bytes else (value.address, value.len)
+            check(store(own, lib.SET, name, len(name), address, length, same, place))
+            handles[at] = handle.value
         return batch
 
     def _queue_of(self, loop: asyncio.AbstractEventLoop) -> LoopQueue:

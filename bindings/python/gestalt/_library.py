@@ -156,6 +156,7 @@ wait_all = _function(_waiting, "wait_all", [POINTER(c_uint64), c_size_t, c_int64
 cancel = _function(_quick, "cancel", [_HANDLE])
 release = _function(_quick, "release", [_HANDLE])
 result = _function(_quick, "result", [_HANDLE, POINTER(Outcome)])
+finish = _function(_quick, "finish", [_HANDLE, POINTER(Outcome)])
 places = _function(_quick, "places", [_HANDLE, POINTER(Place), POINTER(Span), c_size_t, POINTER(c_size_t)])
 
 scan_open = _function(_quick, "scan_open", [_HANDLE, *_KEY, POINTER(c_uint64)])

@@ -20,6 +20,7 @@ use crate::shell::Shell;
 use crate::sinks::{Answered, Whole};
 use crate::upload::Upload;
 use crate::value::{Stored, Value, stored};
+use crate::writer::Writer;
 
 /// How often all pages of [`Client::locate`] are asked for when the value is replaced meanwhile.
 const LOCATE_ATTEMPTS: u32 = 8;
@@ -174,15 +175,25 @@ impl Client {
         self.store(key, value, Store { compare: Some(version), ..Store::default() }).await
     }
 
-    /// A value of `len` bytes that is given bit by bit.
+    /// A value of `len` bytes that is given bit by bit, all of them within the client's [time-out](Self::within).
     ///
     /// # Errors
     /// Nothing was asked.
     pub fn upload(&self, key: impl Into<Bytes>, len: u64, store: Store) -> Result<Upload, Error> {
-        Upload::begin(self, key.into(), len, store)
+        let Store { mode, flags, ttl, compare } = store;
+        let op = Op::Store { mode, body: Body::Fed(len), flags, ttl, compare };
+        Upload::begin(&self.shell, self.operation(key, op), len)
     }
 
-    /// The value of `key`, or a part of it, to be read bit by bit.
+    /// The same as an [`AsyncWrite`](tokio::io::AsyncWrite), for `tokio::io::copy` and whatever else writes to streams.
+    ///
+    /// # Errors
+    /// Nothing was asked.
+    pub fn writer(&self, key: impl Into<Bytes>, len: u64, store: Store) -> Result<Writer, Error> {
+        self.upload(key, len, store).map(Writer::over)
+    }
+
+    /// The value of `key`, or a part of it, to be read bit by bit: an [`AsyncRead`](tokio::io::AsyncRead).
     ///
     /// # Errors
     /// It could not be read.

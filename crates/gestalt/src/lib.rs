@@ -33,20 +33,11 @@
 //!
 //! # Streams
 //!
-//! ```no_run
-//! # async fn example(client: gestalt::Client) -> Result<(), Box<dyn std::error::Error>> {
-//! use tokio::io::AsyncReadExt as _;
+//! A [`Writer`] is a `tokio::io::AsyncWrite`, a [`Reader`] an `AsyncRead`; what has bytes of its own to give away gives them to an [`Upload`],
+//! which does not copy them.
 //!
-//! let mut upload = client.upload("film", 3 << 30, gestalt::Store::default())?;
-//! for _ in 0..3 << 10 {
-//!     upload.write(vec![7; 1 << 20].into()).await?;
-//! }
-//! upload.finish().await?;
-//! let mut film = client.reader("film", None).await?.expect("it was stored just now");
-//! let mut start = [0; 4096];
-//! film.read_exact(&mut start).await?;
-//! # Ok(())
-//! # }
+//! ```no_run
+#![doc = include_str!("../conformance/streams.rs")]
 //! ```
 // Clocks and tasks live here; what a client decides gets time as an argument.
 #![allow(clippy::disallowed_methods)]
@@ -60,6 +51,7 @@ mod shell;
 mod sinks;
 mod upload;
 mod value;
+mod writer;
 
 pub use bytes::Bytes;
 pub use client::{Client, ConnectError};
@@ -72,6 +64,7 @@ pub use types::op::StoreMode;
 pub use types::{NodeId, ObjectLayout};
 pub use upload::Upload;
 pub use value::{Stored, Value};
+pub use writer::Writer;
 
 /// What bindings for other languages are made of. It may change with every version.
 #[doc(hidden)]

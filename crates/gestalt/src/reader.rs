@@ -7,12 +7,13 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use client_core::{Done, Error, Op, RequestId};
-use native::{Code, Meta, Range};
+use native::{Meta, Range};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::client::Client;
 use crate::shell::{Shell, Sink};
+use crate::value::to_io;
 
 /// A value, or a part of one, on its way. As many bytes of it are on their way as the client's window allows; the more are taken, the more
 /// come. Dropped before its end it is cancelled.
@@ -139,15 +140,6 @@ impl AsyncRead for Reader {
         self.current.advance(len);
         Poll::Ready(Ok(()))
     }
-}
-
-pub(crate) fn to_io(error: Error) -> io::Error {
-    let kind = match error {
-        Error::TimedOut => io::ErrorKind::TimedOut,
-        Error::Code(Code::Corrupt) => io::ErrorKind::InvalidData,
-        _ => io::ErrorKind::Other,
-    };
-    io::Error::new(kind, error)
 }
 
 impl Drop for Reader {

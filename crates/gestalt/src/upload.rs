@@ -1,14 +1,15 @@
 //! A value that is given bit by bit.
 
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use client_core::{Body, Done, Error, Op, RequestId};
+use client_core::{Done, Error, Operation, RequestId};
 use native::Answer;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::client::Client;
-use crate::options::Store;
 use crate::shell::{Shell, Sink};
 use crate::value::{Stored, stored};
 
@@ -18,7 +19,10 @@ pub struct Upload {
     id: RequestId,
     len: u64,
     left: u64,
-    wants: Arc<Notify>,
+    /// Says when more bytes may be given; ends with the request.
+    room: mpsc::Receiver<()>,
+    /// Whether it has been told that all bytes are there.
+    ended: bool,
     outcome: Outcome,
 }
 
@@ -30,13 +34,14 @@ enum Outcome {
 }
 
 struct Fed {
-    wants: Arc<Notify>,
+    room: mpsc::Sender<()>,
     outcome: oneshot::Sender<Result<Answer, Error>>,
 }
 
 impl Sink for Fed {
     fn wants(&mut self) {
-        self.wants.notify_one();
+        // If it is full that has been said, and not been heard yet.
+        let _ = self.room.try_send(());
     }
 
     fn done(self: Box<Self>, result: Result<Done, Error>) {
@@ -45,22 +50,20 @@ impl Sink for Fed {
             // Nothing was to be read.
             Done::Value | Done::Keys(..) => Answer::Just(native::Code::Unknown),
         });
+        // Only then `room` is dropped: who waits for that finds the outcome.
         let _ = self.outcome.send(answer);
-        self.wants.notify_one();
     }
 }
 
 impl Upload {
-    pub(crate) fn begin(client: &Client, key: Bytes, len: u64, store: Store) -> Result<Self, Error> {
-        let Store { mode, flags, ttl, compare } = store;
-        let body = if len == 0 { Body::Here(Bytes::new()) } else { Body::Fed(len) };
-        let op = Op::Store { mode, body, flags, ttl, compare };
+    /// `operation` stores a value that is fed, of `len` bytes.
+    pub(crate) fn begin(shell: &Arc<Shell>, operation: Operation, len: u64) -> Result<Self, Error> {
         let (sender, outcome) = oneshot::channel();
-        let wants = Arc::new(Notify::new());
-        let sink = Box::new(Fed { wants: Arc::clone(&wants), outcome: sender });
-        let id = client.shell.submit(client.operation(key, op), sink)?;
-        let (shell, outcome) = (Arc::clone(&client.shell), Outcome::Awaited(outcome));
-        Ok(Self { shell, id, len, left: len, wants, outcome })
+        let (wants, room) = mpsc::channel(1);
+        let sink = Box::new(Fed { room: wants, outcome: sender });
+        let id = shell.submit(operation, sink)?;
+        let (shell, outcome) = (Arc::clone(shell), Outcome::Awaited(outcome));
+        Ok(Self { shell, id, len, left: len, room, ended: false, outcome })
     }
 
     /// Gives the next bytes. Returns when more are wanted: so what waits in between has a bound.
@@ -73,20 +76,41 @@ impl Upload {
         if bytes.is_empty() {
             return Ok(());
         }
-        // The first time it is said at once; then whenever there is room again, and at the end.
-        self.wants.notified().await;
+        poll_fn(|cx| self.poll_room(cx)).await?;
+        self.feed(bytes);
+        Ok(())
+    }
+
+    /// Gives the next bytes, of which there are some and not more than are left, once there is room: [`Self::poll_room`] has said so.
+    pub(crate) fn give(&mut self, bytes: Bytes) {
+        self.left -= bytes.len() as u64;
+        self.feed(bytes);
+    }
+
+    fn feed(&self, bytes: Bytes) {
+        // If it was answered before its end nobody wants the rest.
+        if matches!(self.outcome, Outcome::Awaited(_)) {
+            self.shell.feed(self.id, bytes);
+        }
+    }
+
+    /// Waits until more bytes are wanted, which is said once for all that are given then; or until it has ended.
+    pub(crate) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let _ = ready!(self.room.poll_recv(cx));
         if let Outcome::Awaited(outcome) = &mut self.outcome
             && let Ok(known) = outcome.try_recv()
         {
             self.outcome = Outcome::Here(known);
         }
         match &self.outcome {
-            Outcome::Awaited(_) => self.shell.feed(self.id, bytes),
-            Outcome::Here(Err(error)) => return Err(*error),
-            // It was answered before its end, and nobody wants the rest.
-            Outcome::Here(Ok(_)) | Outcome::Taken => self.wants.notify_one(),
+            Outcome::Here(Err(error)) => Poll::Ready(Err(*error)),
+            Outcome::Awaited(_) | Outcome::Here(Ok(_)) | Outcome::Taken => Poll::Ready(Ok(())),
         }
-        Ok(())
+    }
+
+    /// How many bytes the value is to have.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
     }
 
     /// How many bytes have been given.
@@ -104,11 +128,26 @@ impl Upload {
             // Dropping it cancels it.
             return Err(Error::Cancelled);
         }
-        match std::mem::replace(&mut self.outcome, Outcome::Taken) {
-            Outcome::Awaited(outcome) => stored(outcome.await.unwrap_or(Err(Error::Closed))?),
-            Outcome::Here(known) => stored(known?),
-            Outcome::Taken => Err(Error::Closed),
+        self.end();
+        poll_fn(|cx| self.poll_outcome(cx)).await
+    }
+
+    /// All bytes have been given. Only a value without any has to be told so.
+    pub(crate) fn end(&mut self) {
+        if self.len == 0 && !std::mem::replace(&mut self.ended, true) {
+            self.feed(Bytes::new());
         }
+    }
+
+    /// What became of the value; to be asked until it is known.
+    pub(crate) fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stored, Error>> {
+        let known = match &mut self.outcome {
+            Outcome::Awaited(outcome) => ready!(Pin::new(outcome).poll(cx)).unwrap_or(Err(Error::Closed)),
+            Outcome::Here(known) => known.clone(),
+            Outcome::Taken => Err(Error::Closed),
+        };
+        self.outcome = Outcome::Taken;
+        Poll::Ready(known.and_then(stored))
     }
 }
 

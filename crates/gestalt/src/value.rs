@@ -1,5 +1,7 @@
 //! What requests come to.
 
+use std::io;
+
 use bytes::Bytes;
 use client_core::Error;
 use native::{Answer, Code, Meta};
@@ -35,4 +37,14 @@ pub(crate) fn stored(answer: Answer) -> Result<Stored, Error> {
         Answer::Just(Code::NotFound) => Ok(Stored::Missing),
         other => Err(Error::Code(other.code())),
     }
+}
+
+/// A failure as streams have it; the error is inside.
+pub(crate) fn to_io(error: Error) -> io::Error {
+    let kind = match error {
+        Error::TimedOut => io::ErrorKind::TimedOut,
+        Error::Code(Code::Corrupt) => io::ErrorKind::InvalidData,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }

@@ -38,10 +38,20 @@ fn the_suite_has_figures_for_every_side_of_every_cell_and_writes_its_page() {
         python.len() == 8 && python.iter().all(|rate| rate["rate"]["least"].as_f64() > Some(0.0)),
         "{python:?}"
     );
+    let clients = document["clients"].as_array().unwrap();
+    // libmemcached is not everywhere.
+    assert!(clients.len() >= 2 * 8 && clients.len().is_multiple_of(8), "{clients:?}");
+    assert!(clients.iter().all(|client| client["cpu_us"]["least"].as_f64() > Some(0.0)), "{clients:?}");
     let page = text("native.md");
-    for part in
-        ["48 connections", "One client, blocking", "non-blocking", "More clients", "Overlap", "Python"]
-    {
+    for part in [
+        "48 connections",
+        "One client, blocking",
+        "non-blocking",
+        "More clients",
+        "Overlap",
+        "Python",
+        "What clients take",
+    ] {
         assert!(page.contains(part), "{part} is missing:\n{page}");
     }
     for plot in page.split("](").filter_map(|rest| rest.split_once(".svg)")).map(|(name, _)| name) {

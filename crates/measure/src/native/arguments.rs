@@ -11,7 +11,7 @@ use super::cells::{Cell, USUAL, by_clients, by_size, crowded};
 #[derive(Parser, Clone, Debug)]
 #[command(
     name = "native",
-    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native python\n  cargo xtask bench native modes\n  cargo xtask bench native scans\n  cargo xtask bench native ycsb"
+    after_help = "Examples:\n  cargo xtask bench native --quick\n  cargo xtask bench native matrix --sizes 1024 --rounds 9\n  cargo xtask bench native overlap\n  cargo xtask bench native python\n  cargo xtask bench native clients\n  cargo xtask bench native modes\n  cargo xtask bench native scans\n  cargo xtask bench native ycsb"
 )]
 pub struct Arguments {
     /// What to measure; everything if nothing is named. What is not measured is kept from the last time
@@ -38,7 +38,7 @@ pub struct Arguments {
     /// Transfers whose overlap with computing is measured, of each kind
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     transfers: u32,
-    /// The C client's shared library, by which Python is measured; without it Python is left out
+    /// The C client's shared library; without it Python and the C client are left out
     #[arg(long)]
     pub python_library: Option<PathBuf>,
 }
@@ -52,6 +52,8 @@ pub enum Part {
     Overlap,
     /// What a program in Python gets done: small operations from asyncio, long values into NumPy's arrays.
     Python,
+    /// What a client's process takes for an operation, in C and Rust, beside libmemcached.
+    Clients,
     /// Who codes long values: the client or a node, both ways, with the servers' CPU for each megabyte.
     Modes,
     /// What it takes to list keys, by pages.

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::cells::{Cell, Side};
+use super::clients::Client;
 use super::modes::Mode;
 use super::overlap::Overlap;
 use super::python::Rate;
@@ -30,6 +31,8 @@ pub struct Document {
     pub overlaps: Vec<Overlap>,
     #[serde(default)]
     pub python: Vec<Rate>,
+    #[serde(default)]
+    pub clients: Vec<Client>,
     #[serde(default)]
     pub modes: Vec<Mode>,
     #[serde(default)]

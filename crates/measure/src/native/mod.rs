@@ -5,6 +5,7 @@
 
 mod arguments;
 mod cells;
+mod clients;
 mod document;
 mod matrix;
 mod modes;
@@ -45,6 +46,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
             Part::Overlap => overlap::measure(arguments, &mut document)?,
             Part::Python => document.python = python::measure(arguments)?,
             Part::Modes => modes::measure(arguments, &mut document)?,
+            Part::Clients => document.clients = clients::measure(arguments)?,
             Part::Scans => document.scans = scans::measure(arguments)?,
             Part::Ycsb => document.ycsb = ycsb::measure(arguments)?,
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::cells::{CROWD, Cell, Side, USUAL, Work, size};
+use super::clients::Client;
 use super::document::{Document, Figures, Measured};
 use super::ycsb;
 use crate::spread::Spread;
@@ -24,6 +25,7 @@ pub fn render(document: &Document) -> String {
     by_clients(document, &mut page);
     overlaps(document, &mut page);
     python(document, &mut page);
+    clients(document, &mut page);
     modes(document, &mut page);
     scans(document, &mut page);
     ycsb(document, &mut page);
@@ -159,6 +161,35 @@ fn python(document: &Document, page: &mut String) {
         [vec![rate.what.clone(), rate.unit.clone()], figures.to_vec()].concat()
     });
     table(page, &header, &rows.collect::<Vec<_>>());
+}
+
+fn clients(document: &Document, page: &mut String) {
+    if document.clients.is_empty() {
+        return;
+    }
+    page.push_str("## What clients take\n\n");
+    let mut askers: Vec<&str> = document.clients.iter().map(|client| client.who.as_str()).collect();
+    askers.dedup();
+    let header: Vec<String> = std::iter::once("client CPU, µs/op (kops/s)")
+        .chain(askers.iter().copied())
+        .map(str::to_owned)
+        .collect();
+    let row = |cell: &Client| {
+        let Client { write, len, flight, .. } = cell;
+        let (what, len) = (if *write { "SET" } else { "GET" }, size(*len));
+        let name = if *flight == 1 {
+            format!("{what} of {len}")
+        } else {
+            format!("{what} of {len}, {flight} at once")
+        };
+        let is_same = |other: &&Client| (other.write, other.len, other.flight) == (*write, cell.len, *flight);
+        let cells = document.clients.iter().filter(is_same);
+        let figures =
+            cells.map(|client| format!("{} ({})", short(client.cpu_us.median), short(client.kops.median)));
+        std::iter::once(name).chain(figures).collect()
+    };
+    let cells = document.clients.iter().filter(|client| client.who == askers[0]);
+    table(page, &header, &cells.map(row).collect::<Vec<_>>());
 }
 
 fn modes(document: &Document, page: &mut String) {

@@ -17,6 +17,7 @@ mod limits;
 mod native;
 mod native_chunks;
 mod native_client;
+mod native_streams;
 mod objects;
 mod operators;
 mod ordering;

@@ -94,7 +94,7 @@ fn commit(written: Written) -> Ask {
 }
 
 /// Nothing is left of what was begun and not committed.
-fn nothing_is_left(cluster: &Cluster) {
+pub(crate) fn nothing_is_left(cluster: &Cluster) {
     let gauges = ["tentative_bytes", "arriving_bytes", "open_ids", "deposits", "pins"];
     eventually("nothing is left", || {
         for node in &cluster.nodes {

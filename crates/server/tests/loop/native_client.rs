@@ -17,7 +17,7 @@ pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-fn uri(cluster: &Cluster, node: usize) -> String {
+pub(crate) fn uri(cluster: &Cluster, node: usize) -> String {
     let addr = cluster.nodes[node].addresses().native.expect("a native listener");
     format!("gestalt://{addr}/default?timeout=30s")
 }
@@ -26,7 +26,7 @@ pub(crate) async fn client(cluster: &Cluster, node: usize) -> Client {
     Client::connect(&uri(cluster, node)).await.expect("a node that listens")
 }
 
-fn noise(seed: u64, len: usize) -> Bytes {
+pub(crate) fn noise(seed: u64, len: usize) -> Bytes {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
         state ^= state << 13;
@@ -128,7 +128,7 @@ fn the_conformance_suite_passes() {
 }
 
 /// A cluster in which values above 64 KiB lie in chunks, once a client at node 1 has seen that they do.
-fn striped(plan: &Plan) -> Cluster {
+pub(crate) fn striped(plan: &Plan) -> Cluster {
     let cluster = Cluster::of(plan, |config| config.memory_bytes = 256 << 20);
     let body = r#"{"command":{"catalog":{"set_policy":{"name":"default","change":{"striped":{"above":65536},"chunk_bytes":262144}}}}}"#;
     assert_eq!(order(cluster.nodes[0].addresses().http, body).0, 200);
@@ -163,7 +163,7 @@ fn modes(cluster: &Cluster) -> Vec<String> {
     both.into_iter().flat_map(of).chain(others).collect()
 }
 
-async fn comes_back(client: &Client, key: &str, value: &Bytes) {
+pub(crate) async fn comes_back(client: &Client, key: &str, value: &Bytes) {
     let found = client.get(key.to_owned()).await.expect("a value").expect("it is there");
     assert!(found.bytes == value, "{key}");
     let len = value.len() as u64;
