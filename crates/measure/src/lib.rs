@@ -11,6 +11,8 @@
 
 use std::process::ExitCode;
 
+use codec::Code;
+
 pub mod alone;
 mod document;
 pub mod fills;
@@ -32,4 +34,10 @@ fn ended(program: &str, result: Result<(), String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The code of this name: `rs(6+3)`.
+fn code(name: &str) -> Result<Code, String> {
+    let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
+    Code::of(scheme).map_err(|error| format!("{name}: {error}"))
 }

@@ -28,6 +28,7 @@ mod profile;
 mod quota;
 mod scan;
 mod session;
+pub mod trials;
 mod view;
 
 pub use addr::{

@@ -1,30 +1,18 @@
 //! By which way values go of which that may be chosen: coded by this client, or by a node.
 //!
-//! What counts is how long a byte takes, and of two ways that take about as long the client's, which costs the servers less. A way is
-//! measured by values of about one length that it alone has carried: elapsed time by all bytes that went by it meanwhile, so it does not
-//! matter how many are under way at once. The other way is tried now and then, by a few values: the more seldom the longer that changes
-//! nothing, and at most for a sixteenth of the time. Where the model ([`Pace`]) says that it cannot pay, that is left for longest.
+//! What counts is how long a byte takes, and of two ways that take about as long the client's, which costs the servers less. Both are
+//! measured by the values themselves ([`types::trials`]). Where the model ([`Pace`]) says that the other way cannot pay, it is left untried
+//! for longest.
 //!
-//! Medians are compared, the way that is gone has an advantage, and two trials in a row have to say the same: a few slow values, or noise,
-//! change nothing.
+//! Medians are compared, and the way that is gone has an advantage: a few slow values, or noise, change nothing.
 
 use types::Time;
+use types::trials::{CLASSES, Mark, Recent, Terms, Traffic, Trials, class_of, longest};
 
-use super::pace::{PICOS, Pace};
+use super::pace::Pace;
 
-/// Lengths: up to 256 KiB, then four times as long, and whatever is longer.
-const CLASSES: usize = 5;
-const SHORTEST_CLASS: u64 = 256 * 1024;
-/// Values by which a way is known, and the newest ones that are looked at.
-const ENOUGH: usize = 3;
-const RECENT: usize = 9;
-/// The first pause between two trials, and where they change nothing.
-const PAUSE_US: u64 = 1_000_000;
-const LONGEST_US: u64 = 120_000_000;
-/// A trial is over after so many values, or so long; then so many times as long there is none.
-const TRIAL_VALUES: u32 = 128;
-const TRIAL_US: u64 = 120_000_000;
-const REST: u64 = 16;
+/// The first pause between two trials, where they change nothing, and how long they take.
+const TERMS: Terms = Terms { pause_us: 1_000_000, longest_pause_us: 120_000_000, trial_us: 120_000_000 };
 
 /// Who codes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +42,9 @@ pub struct Estimate {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     classes: [Class; CLASSES],
-    /// Of each way: values that have begun, that are under way, and bytes of those that have come to a good end.
-    ways: [Way; 2],
+    traffic: Traffic,
     /// How long the last one was: the next one is taken for as long where nobody knows.
     last_len: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Way {
-    begun: u64,
-    under_way: u32,
-    done_bytes: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -72,29 +52,9 @@ struct Class {
     /// Whether nodes code.
     is_nodes: bool,
     recent: [Recent; 2],
-    trial: Option<Trial>,
-    /// Since when nothing was tried, if it is known, and how long that is left so.
-    since: Option<Time>,
-    pause_us: u64,
-    /// Whether the last trial was for a change.
-    wavers: bool,
+    trials: Trials,
     /// What the way that is gone took when it was chosen.
     settled: Option<u64>,
-    trials: u64,
-    turns: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Trial {
-    began: Time,
-    values: u32,
-}
-
-/// The newest times, in picoseconds for each byte.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent {
-    times: [u64; RECENT],
-    count: usize,
 }
 
 /// A value that is on its way.
@@ -104,9 +64,7 @@ pub(crate) struct Trip {
     pub began: Time,
     /// Bytes that had been sent then.
     pub sent: u64,
-    done_bytes: u64,
-    /// How many of the other way had begun, if none of them was under way.
-    others: Option<u64>,
+    mark: Mark,
 }
 
 impl By {
@@ -135,49 +93,30 @@ impl Choice {
     }
 
     fn set_out(&mut self, now: Time, by: By, pace: &Pace) -> Trip {
-        let others = self.ways[by.other() as usize];
-        let way = &mut self.ways[by as usize];
-        way.begun += 1;
-        way.under_way += 1;
-        let others = (others.under_way == 0).then_some(others.begun);
-        Trip { by, began: now, sent: pace.sent(), done_bytes: way.done_bytes, others }
+        Trip { by, began: now, sent: pace.sent(), mark: self.traffic.begin(now, by as usize) }
     }
 
     /// It has come to its end, which says how long such values take if `is_sample`.
     pub(crate) fn end(&mut self, now: Time, trip: Trip, len: u64, is_sample: bool) {
-        let others_begun = self.ways[trip.by.other() as usize].begun;
-        let way = &mut self.ways[trip.by as usize];
-        way.under_way -= 1;
-        if !is_sample {
-            return;
+        if is_sample {
+            self.last_len = len;
+            if let Some(picos) = self.traffic.arrive(now, trip.mark, len) {
+                self.classes[class_of(len)].note(now, trip.by, picos);
+            }
         }
-        self.last_len = len;
-        way.done_bytes += len;
-        let all_bytes = way.done_bytes - trip.done_bytes;
-        let time = (now.since(trip.began).max(1) * PICOS).checked_div(all_bytes);
-        if let Some(time) = time.filter(|_| trip.others == Some(others_begun)) {
-            self.classes[class_of(len)].note(now, trip.by, time);
-        }
+        self.traffic.end(trip.mark);
     }
 
     /// How often a way was changed.
     pub(crate) fn turns(&self) -> u64 {
-        self.classes.iter().map(|class| class.turns).sum()
+        self.classes.iter().map(|class| class.trials.turns()).sum()
     }
 
     /// What is known, of lengths of which something is.
     pub(crate) fn estimates(&self) -> impl Iterator<Item = Estimate> {
-        let known = self.classes.iter().enumerate().filter(|(_, class)| class.since.is_some());
+        let known = self.classes.iter().enumerate().filter(|(_, class)| class.trials.has_begun());
         known.map(|(number, class)| Estimate { up_to_bytes: longest(number), ..class.estimate() })
     }
-}
-
-fn longest(class: usize) -> u64 {
-    if class + 1 < CLASSES { SHORTEST_CLASS << (2 * class) } else { u64::MAX }
-}
-
-fn class_of(len: u64) -> usize {
-    (0..CLASSES).find(|class| len <= longest(*class)).unwrap_or(CLASSES - 1)
 }
 
 impl Class {
@@ -191,21 +130,18 @@ impl Class {
 
     /// By which way the next one goes.
     fn next(&mut self, now: Time, pace: &Pace) -> By {
-        let since = *self.since.get_or_insert(now);
-        if let Some(trial) = &mut self.trial {
-            trial.values += 1;
-            if trial.values <= TRIAL_VALUES && now < trial.began + TRIAL_US {
+        self.trials.since(now);
+        if self.trials.is_on() {
+            if self.trials.takes(now, &TERMS) {
                 return self.at().other();
             }
             self.conclude(now);
             return self.at();
         }
-        let least_us = if self.may_pay(pace) { PAUSE_US } else { LONGEST_US };
-        let pause_us = self.pause_us.max(least_us);
-        if self.recent(self.at()).median().is_some() && now >= since + pause_us {
+        let least_us = if self.may_pay(pace) { TERMS.pause_us } else { TERMS.longest_pause_us };
+        if self.recent(self.at()).median().is_some() && self.trials.is_due(now, least_us) {
             self.recent[self.at().other() as usize] = Recent::default();
-            self.trial = Some(Trial { began: now, values: 1 });
-            self.trials += 1;
+            self.trials.begin(now);
             return self.at().other();
         }
         self.at()
@@ -224,7 +160,7 @@ impl Class {
         self.recent[by as usize].add(time);
         let median = self.recent(by).median();
         if by != self.at() {
-            if self.trial.is_some() && self.recent(by).count >= RECENT {
+            if self.trials.is_on() && self.recent(by).is_full() {
                 self.conclude(now);
             }
             return;
@@ -232,34 +168,28 @@ impl Class {
         // Where things have changed it is time to look again.
         let (Some(median), Some(settled)) = (median, self.settled) else { return };
         if median > 2 * settled || median < settled / 2 {
-            (self.pause_us, self.settled) = (PAUSE_US, Some(median));
+            self.trials.pause(TERMS.pause_us);
+            self.settled = Some(median);
         }
     }
 
     /// A trial is over.
     fn conclude(&mut self, now: Time) {
-        let Some(trial) = self.trial.take() else { return };
         let [client, node] = By::ALL.map(|by| self.recent(by).median());
         let is_better = match (self.at(), client, node) {
             (By::Client, Some(client), Some(node)) => is_nodes_better(client, node),
             (By::Node, Some(client), Some(node)) => is_clients_good(client, node),
             _ => false,
         };
-        if is_better && self.wavers {
+        if self.trials.conclude(now, &TERMS, is_better) {
             self.is_nodes = !self.is_nodes;
-            self.turns += 1;
         }
-        self.wavers = is_better && !self.wavers;
-        let took_us = now.since(trial.began);
-        let rest_us = (2 * self.pause_us.max(PAUSE_US)).min(LONGEST_US).max(REST * took_us);
-        self.pause_us = if self.wavers { PAUSE_US } else { rest_us };
-        self.since = Some(now);
         self.settled = self.recent(self.at()).median();
     }
 
     fn estimate(&self) -> Estimate {
         let [by_client_us, by_node_us] = By::ALL.map(|by| self.recent(by).median());
-        let (is_clients, trials, turns) = (!self.is_nodes, self.trials, self.turns);
+        let (is_clients, trials, turns) = (!self.is_nodes, self.trials.count(), self.trials.turns());
         Estimate { up_to_bytes: u64::MAX, by_client_us, by_node_us, is_clients, trials, turns }
     }
 }
@@ -272,21 +202,6 @@ fn is_nodes_better(client: u64, node: u64) -> bool {
 
 fn is_clients_good(client: u64, node: u64) -> bool {
     client <= node + node / 10
-}
-
-impl Recent {
-    fn add(&mut self, time: u64) {
-        self.times.rotate_right(1);
-        self.times[0] = time;
-        self.count = (self.count + 1).min(RECENT);
-    }
-
-    fn median(&self) -> Option<u64> {
-        let mut known = self.times;
-        let known = &mut known[..self.count];
-        known.sort_unstable();
-        (known.len() >= ENOUGH).then(|| known[known.len() / 2])
-    }
 }
 
 #[cfg(test)]

@@ -65,6 +65,8 @@ pub(super) struct StepLine {
     pub receives: f64,
     /// Of the first, those to other places.
     pub sends_away: f64,
+    /// When the first credits of all who receive of it are here.
+    pub allowed_us: f64,
 }
 
 /// What is sent from one place to another along a link that is worse than its ends.
@@ -84,8 +86,6 @@ pub(super) struct EdgeLine {
     pub to_place: usize,
     /// One way, in microseconds.
     pub way_us: f64,
-    /// When the receiver's first credit is with the sender.
-    pub allowed_us: f64,
     /// Microseconds a byte of this very link, where that is more than its ends take.
     pub pair_us: f64,
 }
@@ -119,8 +119,11 @@ pub(super) struct Bypass {
     pub to: usize,
     pub span: usize,
     pub way_us: f64,
-    /// What its giver takes to send a byte along all of its edges, in microseconds.
+    /// What its giver takes to send a byte along all of its edges, in microseconds; what it adds up for one, and along how many edges it
+    /// sends.
     pub giver_us: f64,
+    pub products: f64,
+    pub sends: f64,
 }
 
 impl Turn {
@@ -185,7 +188,8 @@ impl Outline {
         for step in &order.steps {
             let span = self.span(steps[*step].span.len);
             let (place, products) = (at[*step], products(&steps[*step]));
-            self.steps.push(StepLine { place, span, products, sends: 0.0, receives: 0.0, sends_away: 0.0 });
+            let (sends, receives, sends_away, allowed_us) = (0.0, 0.0, 0.0, 0.0);
+            self.steps.push(StepLine { place, span, products, sends, receives, sends_away, allowed_us });
         }
         for edge in edges {
             self.steps[order.numbers[edge.from as usize]].sends += 1.0;
@@ -244,7 +248,7 @@ impl Outline {
                 continue;
             }
             let behind = self.behind(edges.clone());
-            let StepLine { span, place, sends_away, .. } = self.steps[step];
+            let StepLine { span, place, sends_away, products, sends, .. } = self.steps[step];
             let giver_us = sends_away * self.places[place].up_us;
             let bypass = edges.map(|edge| (edge, self.edges[edge])).filter(|(_, line)| behind[line.to]);
             let away = bypass.filter(|(_, line)| line.to_place != place);
@@ -254,6 +258,8 @@ impl Outline {
                 span,
                 way_us: line.way_us,
                 giver_us,
+                products,
+                sends,
             }));
         }
     }
@@ -306,8 +312,10 @@ impl Outline {
         }
         let (way_us, pair_us) = (link.way_us, link.byte_us);
         self.add_turn(self.turn(&giver, &taker, link));
-        self.edges.push(EdgeLine { to, to_place, way_us, allowed_us, pair_us });
-        self.steps[from].sends_away += 1.0;
+        self.edges.push(EdgeLine { to, to_place, way_us, pair_us });
+        let line = &mut self.steps[from];
+        line.sends_away += 1.0;
+        line.allowed_us = line.allowed_us.max(allowed_us);
         let count = self.spans.len();
         self.loads[giver.place * count + giver.span].sends += 1.0;
         self.loads[to_place * count + taker.span].receives += 1.0;

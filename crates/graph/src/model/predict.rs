@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::lanes::Lanes;
 use super::links::Links;
-use super::outline::{Bypass, MESSAGE_BYTES, Outline, StepLine, Turn};
+use super::outline::{Bypass, Costs, Load, MESSAGE_BYTES, Outline, StepLine, Turn};
 use crate::graph::{Edge, Execution, Step};
 
 /// By how much longer a link takes along which sums go between slices of chunks that others wait for: what is behind a sum waits for the
@@ -64,6 +64,8 @@ pub(crate) struct Round<const N: usize> {
     steps: Vec<StepRound<N>>,
     /// When the giver of each bypass has begun to send its first slices.
     sent: Vec<Lanes<N>>,
+    /// What a slice takes the process that is busiest with one, for each length of ranges.
+    stages: Vec<Lanes<N>>,
     /// What windows need for all that follows the first slices.
     pub windows_us: [f64; N],
 }
@@ -75,6 +77,8 @@ struct PlaceRound<const N: usize> {
     up_free: Lanes<N>,
     down_free: Lanes<N>,
     down_done: Lanes<N>,
+    /// Work on what follows the first slices that was done before these were sent.
+    ahead_us: Lanes<N>,
 }
 
 /// Of a step: when the first slice of its first input has come, and of its last one.
@@ -82,14 +86,18 @@ struct PlaceRound<const N: usize> {
 struct StepRound<const N: usize> {
     first: Lanes<N>,
     ready: Lanes<N>,
+    /// Inputs that come together, from one step: which that is, when the first of them comes, and how many.
+    giver: usize,
+    together: Lanes<N>,
+    count: f64,
     /// When it has what it gives of them.
     begun: Lanes<N>,
 }
 
 impl<const N: usize> Default for Round<N> {
     fn default() -> Self {
-        let (portions, places, steps, sent) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { portions, places, steps, sent, windows_us: [0.0; N] }
+        let (portions, places, steps) = (Vec::new(), Vec::new(), Vec::new());
+        Self { portions, places, steps, sent: Vec::new(), stages: Vec::new(), windows_us: [0.0; N] }
     }
 }
 
@@ -104,7 +112,8 @@ struct Portion<const N: usize> {
     rest_slices: Lanes<N>,
     rest_sent: Lanes<N>,
     early_sent: Lanes<N>,
-    /// What is sent behind the first slice before anything comes back.
+    /// Slices that are given behind the first one before anything comes back, and what is sent for them.
+    ahead: Lanes<N>,
     ahead_sent: Lanes<N>,
 }
 
@@ -121,7 +130,14 @@ impl<const N: usize> Portion<N> {
         let rest_sent = rest_bytes + rest_slices * MESSAGE_BYTES;
         let ahead_sent = ahead * first_sent;
         let early_sent = rest_sent.min(ahead_sent);
-        Self { first_bytes, first_sent, rest_bytes, rest_slices, rest_sent, early_sent, ahead_sent }
+        Self { first_bytes, first_sent, rest_bytes, rest_slices, rest_sent, early_sent, ahead, ahead_sent }
+    }
+}
+
+impl Costs {
+    /// What a slice of so many bytes costs that is given by `products` and taken in and sent by `touches`.
+    fn work_us<const N: usize>(&self, bytes: Lanes<N>, products: f64, touches: f64) -> Lanes<N> {
+        bytes * self.byte_us(products, touches) + Lanes::all(touches * self.slice_us)
     }
 }
 
@@ -167,7 +183,13 @@ impl Outline {
         let mut bypasses = self.bypasses.iter().peekable();
         for (number, step) in self.steps.iter().enumerate() {
             let portion = &portions[step.span];
-            let begun = self.begun(step, portion.first_bytes, &steps[number]);
+            let begun = if step.receives == 0.0 {
+                let (begun, ahead_us) = self.begun_alone(step, portion, &steps[number]);
+                places[step.place].ahead_us += ahead_us;
+                begun
+            } else {
+                self.begun(step, portion.first_bytes, &steps[number]).max(Lanes::all(step.allowed_us))
+            };
             last = last.max(begun);
             steps[number].begun = begun;
             let (up_us, sent) = (self.places[step.place].up_us, portion.first_sent);
@@ -176,7 +198,7 @@ impl Outline {
             for (at, edge) in edges.by_ref().take(step.sends as usize) {
                 let mut received = begun;
                 if edge.to_place != step.place {
-                    let from = begun.max(Lanes::all(edge.allowed_us)).max(up_free);
+                    let from = begun.max(up_free);
                     up_free = from + sent * up_us;
                     if bypasses.next_if(|bypass| bypass.edge == at).is_some() {
                         bypassed.push(given);
@@ -191,6 +213,10 @@ impl Outline {
                 let to = &mut steps[edge.to];
                 to.ready = to.ready.max(received);
                 to.first = to.first.min(received);
+                if to.giver != number {
+                    (to.giver, to.together, to.count) = (number, received, 0.0);
+                }
+                to.count += 1.0;
             }
             // A step that waits for nobody sends as many slices as it may before another step of its process has its turn.
             if step.receives == 0.0 {
@@ -208,25 +234,54 @@ impl Outline {
         round.places.extend(self.places.iter().map(|place| {
             // The asker's link sends the graph before a slice.
             let up_free = Lanes::all(if place.start_us == 0.0 { self.sent_us } else { 0.0 });
-            PlaceRound { up_free, down_free: Lanes::all(0.0), down_done: Lanes::all(0.0) }
+            let (down_free, down_done, ahead_us) = (Lanes::all(0.0), Lanes::all(0.0), Lanes::all(0.0));
+            PlaceRound { up_free, down_free, down_done, ahead_us }
         }));
         round.steps.clear();
         round.steps.extend(self.steps.iter().map(|step| StepRound {
             first: Lanes::all(f64::MAX),
             ready: Lanes::all(self.places[step.place].start_us),
+            giver: usize::MAX,
+            together: Lanes::all(0.0),
+            count: 0.0,
             begun: Lanes::all(0.0),
         }));
         round.sent.clear();
+        round.stages.clear();
+        if !self.bypasses.is_empty() {
+            let stages = (0..self.spans.len()).map(|span| self.stage_us(span, &round.portions[span]));
+            round.stages.extend(stages);
+        }
+    }
+
+    /// What a slice takes the process that is busiest with one of this length of ranges.
+    fn stage_us<const N: usize>(&self, span: usize, portion: &Portion<N>) -> Lanes<N> {
+        let loads = (0..self.places.len()).map(|place| self.loads_of(place)[span]);
+        let work = |load: Load| self.costs.work_us(portion.first_bytes, load.products, load.touches);
+        loads.map(work).fold(Lanes::all(0.0), Lanes::max)
     }
 
     /// When a step has what it gives of the first slices: while the others arrive, what has come is taken in.
     fn begun<const N: usize>(&self, step: &StepLine, bytes: Lanes<N>, round: &StepRound<N>) -> Lanes<N> {
-        let work = |touches: f64| {
-            bytes * self.costs.byte_us(step.products, touches) + Lanes::all(touches * self.costs.slice_us)
-        };
+        let work = |touches: f64| self.costs.work_us(bytes, step.products, touches);
         let after_last = round.ready + work(step.sends + step.receives.min(1.0));
         let after_first = round.first.min(round.ready) + work(step.sends + step.receives);
-        after_last.max(after_first)
+        // Those that came long before are taken in by now.
+        let after_those = round.together + work(step.sends + round.count);
+        after_last.max(after_first).max(after_those)
+    }
+
+    /// The same where nothing is waited for but the graph and credits: a window of slices is given at one go, and sent then. What those
+    /// behind the first one take is the second.
+    fn begun_alone<const N: usize>(
+        &self,
+        step: &StepLine,
+        portion: &Portion<N>,
+        round: &StepRound<N>,
+    ) -> (Lanes<N>, Lanes<N>) {
+        let slice_us = self.costs.work_us(portion.first_bytes, step.products, step.sends);
+        let ahead_us = portion.ahead * slice_us;
+        (round.ready.max(Lanes::all(step.allowed_us)) + slice_us + ahead_us, ahead_us)
     }
 
     /// What the windows of edges need for what follows the first slices: by themselves, and where slices wait for others that go round.
@@ -234,11 +289,13 @@ impl Outline {
         let mut most = Lanes(flows.map(|flow| self.windows_us(flow)));
         for (bypass, sent) in self.bypasses.iter().zip(&round.sent) {
             let credited = round.steps[bypass.to].begun - *sent + Lanes::all(bypass.way_us);
-            // A step sends along all of its edges or none: so the others of a batch come one after the other.
+            // A step sends along all of its edges or none, and a batch at one go: so the others of a batch come one after the other.
             let batch = Lanes(flows.each_ref().map(|flow| f64::from((flow.window / 2).max(1))));
-            let others = round.portions[bypass.span].first_sent * bypass.giver_us * (batch - Lanes::all(1.0));
-            most = most
-                .max((credited + others) * Lanes(flows.each_ref().map(|flow| self.windows(bypass, flow))));
+            let portion = &round.portions[bypass.span];
+            let apart = (portion.first_sent * bypass.giver_us).max(round.stages[bypass.span]);
+            let given = batch * self.costs.work_us(portion.first_bytes, bypass.products, bypass.sends);
+            let turn = credited + given + apart * (batch - Lanes::all(1.0));
+            most = most.max(turn * Lanes(flows.each_ref().map(|flow| self.windows(bypass, flow))));
         }
         most
     }
@@ -267,7 +324,7 @@ impl Outline {
                 cpu += portion.rest_bytes * self.costs.byte_us(load.products, load.touches);
                 cpu += portion.rest_slices * (load.touches * self.costs.slice_us);
             }
-            rest = rest.max(up).max(down).max(cpu);
+            rest = rest.max(up).max(down).max(cpu - so_far.ahead_us);
         }
         for pair in &self.pairs {
             rest = rest.max(round.portions[pair.span].rest_sent * (pair.edges * pair.pair_us));

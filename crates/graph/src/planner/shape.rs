@@ -166,7 +166,8 @@ struct SliceLen {
 impl SliceLen {
     /// A wider window shortens nothing but the wait for windows.
     fn learn(&mut self, prediction: &Prediction, windows_us: f64) {
-        let is_held_up = prediction.us - prediction.fill_us <= windows_us;
+        // The sum is rounded.
+        let is_held_up = prediction.us <= (prediction.fill_us + windows_us) * (1.0 + f64::EPSILON);
         self.least_us = if is_held_up { prediction.fill_us } else { prediction.us };
     }
 }

@@ -97,6 +97,22 @@ fn encoding_is_predicted_too_where_sums_follow_a_chain_beside_what_they_wait_for
     assert!(median < 0.15, "{median}");
 }
 
+/// There processes take longer with a slice than links, and with all of a window before the first of it is sent.
+#[test]
+fn encoding_over_fast_links_is_predicted_by_what_processes_take() {
+    for code in [Code::rs(3, 2), Code::rs(6, 3), Code::rs(12, 4), Code::lrc(12, 2, 2)].map(Result::unwrap) {
+        for len in [1 << 20, 4 << 20] {
+            let times = |scheme| encoding_times(&code, len, 100.0, scheme);
+            let (predicted, took) = times(Scheme::Chain);
+            let error = (predicted / took - 1.0).abs();
+            assert!(error < 0.15, "{}+{} {len}: {predicted} {took}", code.k(), code.m());
+            let best = Scheme::ENCODING.iter().map(|scheme| times(*scheme).1).fold(f64::MAX, f64::min);
+            let auto = times(Scheme::Auto).1;
+            assert!(auto <= 1.1 * best, "{}+{} {len}: {auto} {best}", code.k(), code.m());
+        }
+    }
+}
+
 /// The planner looks at few lengths of slices. What it chooses costs no more than its margins beyond the best of all.
 #[test]
 fn slices_are_nearly_as_good_as_the_best_of_all_lengths_and_windows() {

@@ -12,47 +12,60 @@ const NEAR: f64 = 1.10;
 /// A paragraph; nothing if no row has enough runs.
 pub(super) fn answers(all: &[Filled]) -> String {
     let rows: Vec<&Filled> = all.iter().filter(|row| row.runs >= ENOUGH).collect();
-    let autos = ratios(
+    let autos: Vec<f64> = ratios(
         &rows,
         |row| row.way == "auto",
         |auto, other| other.is_coherent() && auto.is_in_scene_of(other),
-    );
-    let coherent = ratios(
+    )
+    .map(|(_, ratio)| ratio)
+    .collect();
+    let coherent: Vec<(&Filled, f64)> = ratios(
         &rows,
         |row| row.is_coherent() && row.way != "auto",
         |row, other| !other.is_coherent() && row.way == other.way && row.is_in_scene_of(other),
-    );
+    )
+    .collect();
     if autos.is_empty() && coherent.is_empty() {
         return String::new();
     }
+    let of_coherent = || coherent.iter().map(|(_, ratio)| *ratio);
     format!(
         "Of what was run {ENOUGH} times: `auto` takes at most {NEAR} times as long as the best way in {} of {} cells ({:.2} at most); coherently no longer than\n\
-         incoherently, or less than a hundredth longer, are {} of {} (from {:.2} to {:.2} times as long).\n\n",
+         incoherently, or less than a hundredth longer, are {} of {} (from {:.2} to {:.2} times as long){}.\n\n",
         autos.iter().filter(|ratio| **ratio <= NEAR).count(),
         autos.len(),
-        most(&autos),
-        coherent.iter().filter(|ratio| **ratio < ALIKE).count(),
+        most(autos.iter().copied()),
+        of_coherent().filter(|ratio| *ratio < ALIKE).count(),
         coherent.len(),
-        coherent.iter().copied().fold(f64::MAX, f64::min),
-        most(&coherent),
+        of_coherent().fold(f64::MAX, f64::min),
+        most(of_coherent()),
+        slower(&coherent),
     )
 }
 
-/// How many times as long as the fastest of those that it is compared with each row takes.
-fn ratios(
-    rows: &[&Filled],
-    is_meant: impl Fn(&Filled) -> bool,
-    compares: impl Fn(&Filled, &Filled) -> bool,
-) -> Vec<f64> {
-    let of = |row: &&Filled| {
-        let others = rows.iter().filter(|other| compares(row, other)).map(|other| other.per_byte());
-        others.reduce(f64::min).map(|best| row.per_byte() / best)
+/// Names what is slower coherently.
+fn slower(coherent: &[(&Filled, f64)]) -> String {
+    let name = |(row, ratio): &(&Filled, f64)| {
+        let Filled { way, code, chunk, mbit, .. } = row;
+        format!("; {way} of {code} in chunks of {chunk} KiB at {mbit} Mbit/s takes {ratio:.2} times as long")
     };
-    rows.iter().copied().filter(|row| is_meant(row)).filter_map(|row| of(&row)).collect()
+    coherent.iter().filter(|(_, ratio)| *ratio >= ALIKE).map(name).collect()
 }
 
-fn most(ratios: &[f64]) -> f64 {
-    ratios.iter().copied().fold(0.0, f64::max)
+/// How many times as long as the fastest of those that it is compared with each row takes.
+fn ratios<'a>(
+    rows: &'a [&'a Filled],
+    is_meant: impl Fn(&Filled) -> bool,
+    compares: impl Fn(&Filled, &Filled) -> bool,
+) -> impl Iterator<Item = (&'a Filled, f64)> {
+    rows.iter().copied().filter(move |row| is_meant(row)).filter_map(move |row| {
+        let others = rows.iter().filter(|other| compares(row, other)).map(|other| other.per_byte());
+        others.reduce(f64::min).map(|best| (row, row.per_byte() / best))
+    })
+}
+
+fn most(ratios: impl Iterator<Item = f64>) -> f64 {
+    ratios.fold(0.0, f64::max)
 }
 
 impl Filled {
@@ -91,6 +104,17 @@ mod tests {
         assert_eq!(answers(&rows(3)), "");
         let said = answers(&rows(7));
         assert!(said.contains("0 of 1 cells (1.20 at most)"), "{said}");
-        assert!(said.contains("1 of 1 (from 0.50 to 0.50"), "{said}");
+        assert!(said.contains("1 of 1 (from 0.50 to 0.50 times as long)."), "{said}");
+    }
+
+    #[test]
+    fn what_is_slower_coherently_is_named() {
+        let rows = [row("ppr", "coherent", 1.02, 7), row("ppr", "incoherent", 1.0, 7)];
+        let said = answers(&rows);
+        assert!(said.contains("0 of 1 (from 1.02"), "{said}");
+        assert!(
+            said.contains("; ppr of rs(3+2) in chunks of 1024 KiB at 100 Mbit/s takes 1.02 times"),
+            "{said}"
+        );
     }
 }

@@ -23,7 +23,7 @@ const HTTP_PORT: u16 = 9180;
 const MEMCACHED_PORT: u16 = 11211;
 const NATIVE_PORT: u16 = 11311;
 const PEER_PORT: u16 = 9000;
-/// How long anything may take before it is given up.
+/// How long anything may take before it is given up, if little is stored.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How many times less a slow link carries.
@@ -76,6 +76,27 @@ pub(super) struct Plan {
     pub chunk: String,
     /// What all of its nodes are told beside, as flags.
     pub flags: Vec<String>,
+    /// Bytes of chunks that each node is to hold.
+    pub stored: usize,
+}
+
+impl Plan {
+    /// Nothing is wrong, nodes are told nothing, and hold little; longest chunk in KiB.
+    pub(super) fn new(profile: &str, nodes: u16, mbit: u32, chunk: u32) -> Self {
+        let (profile, chunk) = (profile.to_owned(), format!("{chunk}KiB"));
+        Self { profile, nodes, mbit, trouble: Trouble::None, chunk, flags: Vec::new(), stored: 0 }
+    }
+
+    /// Of each node, in MiB.
+    fn memory_mib(&self) -> usize {
+        1024 + self.stored / (1 << 20) * 5 / 4
+    }
+
+    /// How long anything may take before it is given up.
+    fn patience(&self) -> Duration {
+        // As long as a star of eight would.
+        PATIENCE + Duration::from_secs_f64(self.stored as f64 * 64e-6 / f64::from(self.mbit))
+    }
 }
 
 /// A running one. Dropping it ends its processes.
@@ -153,7 +174,7 @@ impl Cluster {
             format!("--native={at}:{NATIVE_PORT}"),
             format!("--peer={at}:{PEER_PORT}"),
             format!("--http={at}:{HTTP_PORT}"),
-            "--memory=1GiB".to_owned(),
+            format!("--memory={}MiB", self.plan.memory_mib()),
             "--workers=1".to_owned(),
             "--evict=none".to_owned(),
             format!("--parent-pid={}", std::process::id()),
@@ -256,11 +277,11 @@ impl Cluster {
         what: &str,
         is_there: impl Fn(&Self) -> bool,
     ) -> Result<Duration, String> {
-        let start = Instant::now();
+        let (start, patience) = (Instant::now(), self.plan.patience());
         while !is_there(self) {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > patience {
                 let words: Vec<String> = self.nodes.iter().map(Process::last_line).collect();
-                return Err(format!("no {what} within {PATIENCE:?}: {}", words.join(" | ")));
+                return Err(format!("no {what} within {patience:?}: {}", words.join(" | ")));
             }
             sleep(pause);
         }

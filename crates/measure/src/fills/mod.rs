@@ -14,10 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-use codec::Code;
-
+use crate::code;
 use answers::answers;
+use clap::Parser;
 use machines::{Cluster, Plan};
 use rows::{Filled, Trouble, line};
 
@@ -160,8 +159,7 @@ fn save(arguments: &Arguments, all: &[Filled]) -> Result<(), String> {
 /// All ways, which take turns.
 fn measure(arguments: &Arguments, scene: &Scene) -> Result<Vec<Filled>, String> {
     let Scene { code: name, mbit, trouble, chunk } = scene;
-    let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
-    let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
+    let code = code(name)?;
     let ways: Vec<_> = WAYS.into_iter().filter(|way| arguments.wants(*way)).collect();
     let mut runs: Vec<Vec<Run>> = ways.iter().map(|_| Vec::new()).collect();
     let bytes = arguments.chunks as usize * MIB * if *mbit >= 1000 { 2 } else { 1 };
@@ -169,32 +167,32 @@ fn measure(arguments: &Arguments, scene: &Scene) -> Result<Vec<Filled>, String> 
     for _ in 0..arguments.runs {
         for ((way, execution), runs) in ways.iter().zip(&mut runs) {
             let flags = vec![format!("--repair-by={way}"), format!("--graphs={execution}")];
-            let (profile, chunk) = (name.clone(), format!("{chunk}KiB"));
-            let plan = Plan { profile, nodes, mbit: *mbit, trouble: *trouble, chunk, flags };
+            let plan =
+                Plan { trouble: *trouble, flags, stored: bytes, ..Plan::new(name, nodes, *mbit, *chunk) };
             runs.push(fill(&plan, code.k(), chunk_len, (bytes / chunk_len) as u32)?);
         }
     }
-    let filled = |((way, execution), runs): ((&str, &str), Vec<Run>)| {
-        let median = |of: fn(&Run) -> f64| {
-            let mut values: Vec<f64> = runs.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            [values[values.len() / 2], values[0], values[values.len() - 1]]
-        };
-        Filled {
-            code: name.clone(),
-            mbit: *mbit,
-            trouble: *trouble,
-            chunk: *chunk,
-            runs: runs.len(),
-            way: way.to_owned(),
-            execution: execution.to_owned(),
-            bytes: median(|run| run.bytes as f64)[0] as u64,
-            seconds: median(|run| run.seconds),
-            sent_bytes: median(|run| run.sent_bytes as f64)[0] as u64,
-            cpu_seconds: median(|run| run.cpu_seconds)[0],
-        }
+    let filled = |((way, execution), runs): ((&str, &str), Vec<Run>)| Filled {
+        code: name.clone(),
+        mbit: *mbit,
+        trouble: *trouble,
+        chunk: *chunk,
+        runs: runs.len(),
+        way: way.to_owned(),
+        execution: execution.to_owned(),
+        bytes: middle(&runs, |run| run.bytes as f64)[0] as u64,
+        seconds: middle(&runs, |run| run.seconds),
+        sent_bytes: middle(&runs, |run| run.sent_bytes as f64)[0] as u64,
+        cpu_seconds: middle(&runs, |run| run.cpu_seconds)[0],
     };
     Ok(ways.into_iter().zip(runs).map(filled).collect())
+}
+
+/// The median of what runs have taken, the least and the most.
+fn middle<T>(runs: &[T], of: impl Fn(&T) -> f64) -> [f64; 3] {
+    let mut values: Vec<f64> = runs.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    [values[values.len() / 2], values[0], values[values.len() - 1]]
 }
 
 /// Values of one stripe each; then a node is killed, and what it held is made anew at the one that is to spare.
@@ -241,7 +239,7 @@ impl Arguments {
 fn page(all: &[Filled]) -> String {
     let mut page = "# A holder that is filled over shaped links\n\n\
          Real processes, one worker each, in network namespaces of one machine of two cores; the link of each node is shaped in both directions\n\
-         (`tc tbf`). Values of one stripe each are written; then one node is killed, and the one that is to spare gets its chunk of each value\n\
+         (`tc tbf`), once what is stored has been written. Values of one stripe each are written; then one node is killed, and the one that is to spare gets its chunk of each value\n\
          ([graphs.md](../graphs.md), \"In a server\"). `cargo xtask bench fills` runs it; medians, ways take turns.\n\n\
          *Trouble*: of those that have chunks one has, from the loss on, a link of a quarter of the bandwidth, or it stands still for 10 ms of each 20 ms.\n\
          *Of the link*: bytes that were made, of what the downlink of the node carries in that time: a star of `k` cannot do more than `1/k`, a chain\n\
@@ -250,8 +248,12 @@ fn page(all: &[Filled]) -> String {
         .to_owned();
     page.push_str(&answers(all));
     page.push_str(
-        "| code | chunk, KiB | Mbit/s | trouble | way | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+        "Rows stay until they are measured anew: they are of builds of several days, with other work beside them, which shows most at 1 Gbit/s, where\n\
+         processors are busy. Those of 12 MiB at 100 Mbit/s are of values that were written over the shaped links already.\n\n",
+    );
+    page.push_str(
+        "| code | chunk, KiB | Mbit/s | trouble | way | MiB made | seconds (least to most) | MiB/s | of the link | sent | CPU | runs |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for filled in all {
         let _ = writeln!(page, "{} {} |", line(filled), filled.runs);

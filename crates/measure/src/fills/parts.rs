@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 
 use super::Arguments;
 use super::machines::{Cluster, Plan};
-use super::rows::Trouble;
+use crate::code;
 
 /// A cell, which is what is read.
 const CELL: u64 = 64 << 10;
@@ -36,8 +36,7 @@ struct Read {
 pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
     let mut page = PREFACE.to_owned();
     for name in &arguments.codes {
-        let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
-        let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
+        let code = code(name)?;
         for mbit in &arguments.mbit {
             for read in measure(arguments, name, &code, *mbit)? {
                 let line = line(name, *mbit, &read);
@@ -67,9 +66,7 @@ fn line(code: &str, mbit: u32, read: &Read) -> String {
 }
 
 fn measure(arguments: &Arguments, name: &str, code: &Code, mbit: u32) -> Result<Vec<Read>, String> {
-    let (profile, nodes, k) = (name.to_owned(), code.n() as u16, code.k() as u64);
-    let (chunk, trouble) = ("1MiB".to_owned(), Trouble::None);
-    let plan = Plan { profile, nodes, mbit, trouble, chunk, flags: Vec::new() };
+    let (plan, k) = (Plan::new(name, code.n() as u16, mbit, 1024), code.k() as u64);
     let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut cluster = Cluster::start(&plan, dir.path())?;
     cluster.shape_nodes()?;

@@ -70,7 +70,7 @@ impl Filled {
 /// Its row of the page, but for the number of runs.
 pub(super) fn line(filled: &Filled) -> String {
     format!(
-        "| {} | {} | {} | {} | {}{} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
+        "| {} | {} | {} | {} | {}{} | {:.0} | {:.2} ({:.2} to {:.2}) | {:.1} | {:.2} | {:.2} | {:.2} |",
         filled.code,
         filled.chunk,
         filled.mbit,
@@ -81,6 +81,7 @@ pub(super) fn line(filled: &Filled) -> String {
         },
         filled.way,
         if filled.execution == "incoherent" { ", incoherent" } else { "" },
+        filled.bytes as f64 / MIB,
         filled.seconds[0],
         filled.seconds[1],
         filled.seconds[2],

@@ -7,8 +7,8 @@ use std::time::Instant;
 use codec::Code;
 
 use super::machines::{Cluster, Plan};
-use super::rows::Trouble;
-use super::{Arguments, KIB, MIB};
+use super::{Arguments, KIB, MIB, middle};
+use crate::code;
 
 /// As `--encode-by` says.
 const WAYS: [&str; 3] = ["node", "tri", "auto"];
@@ -39,8 +39,7 @@ struct Run {
 pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
     let mut page = PREFACE.to_owned();
     for name in &arguments.codes {
-        let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
-        let code = Code::of(scheme).map_err(|error| format!("{name}: {error}"))?;
+        let code = code(name)?;
         for (mbit, chunk) in
             arguments.mbit.iter().flat_map(|mbit| arguments.chunk.iter().map(|chunk| (*mbit, *chunk)))
         {
@@ -88,26 +87,17 @@ fn measure(
     let mut runs: Vec<Vec<Run>> = WAYS.map(|_| Vec::new()).into();
     for _ in 0..arguments.runs.max(1) {
         for (way, runs) in WAYS.iter().zip(&mut runs) {
-            let (profile, nodes) = (name.to_owned(), code.n() as u16 + 1);
-            let (len, flags) = (code.k() * chunk as usize * KIB, vec![format!("--encode-by={way}")]);
-            let chunk = format!("{chunk}KiB");
-            let plan = Plan { profile, nodes, mbit, trouble: Trouble::None, chunk, flags };
-            runs.push(write(&plan, len)?);
+            let flags = vec![format!("--encode-by={way}")];
+            let plan = Plan { flags, ..Plan::new(name, code.n() as u16 + 1, mbit, chunk) };
+            runs.push(write(&plan, code.k() * chunk as usize * KIB)?);
         }
     }
-    let written = |(way, runs): (&'static str, Vec<Run>)| {
-        let sorted = |of: fn(&Run) -> f64| {
-            let mut values: Vec<f64> = runs.iter().map(of).collect();
-            values.sort_by(f64::total_cmp);
-            [values[values.len() / 2], values[0], values[values.len() - 1]]
-        };
-        Written {
-            way,
-            seconds: sorted(|run| run.seconds),
-            by_writer: sorted(|run| run.by_writer)[0],
-            sent: sorted(|run| run.sent)[0],
-            cpu: sorted(|run| run.cpu)[0],
-        }
+    let written = |(way, runs): (&'static str, Vec<Run>)| Written {
+        way,
+        seconds: middle(&runs, |run| run.seconds),
+        by_writer: middle(&runs, |run| run.by_writer)[0],
+        sent: middle(&runs, |run| run.sent)[0],
+        cpu: middle(&runs, |run| run.cpu)[0],
     };
     Ok(WAYS.into_iter().zip(runs).map(written).collect())
 }

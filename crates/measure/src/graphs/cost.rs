@@ -18,7 +18,7 @@ const NODES: u16 = 100;
 pub(super) fn planning() -> Result<Vec<Planning>, String> {
     let mut all = Vec::new();
     for name in ["rs(12+4)", "rs(16+4)", "lrc(12,2,2)"] {
-        let code = super::code(name)?;
+        let code = crate::code(name)?;
         for scheme in super::ALL {
             let us = plan_us(&code, scheme)?;
             println!("planning {name} by {scheme}: {us:.1} us");
@@ -66,7 +66,7 @@ pub(super) fn combining() -> Result<Vec<Combining>, String> {
         .iter()
         .flat_map(|name| [Scheme::Star, Scheme::Chain, Scheme::Ppr].map(|scheme| (*name, scheme)))
     {
-        let code = super::code(name)?;
+        let code = crate::code(name)?;
         let (len, slice_len) = (1u32 << 20, 64u32 << 10);
         let identities: Vec<Wanted> =
             (0..code.k()).map(|index| Wanted { role: RoleIndex(index as u8), to: Place::Asker }).collect();

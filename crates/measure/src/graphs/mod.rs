@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use codec::Code;
 use graph::{Execution, Scheme};
 
+use crate::code;
 use document::{Cell, Document, Encoded, Filled, Repaired, Ycsb};
 use scene::{Scene, links};
 use ycsb::Workload;
@@ -110,11 +110,6 @@ fn open(path: &Path) -> Result<Document, String> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Document::default()),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
-}
-
-fn code(name: &str) -> Result<Code, String> {
-    let scheme: codec::Scheme = name.parse().map_err(|error| format!("{name}: {error}"))?;
-    Code::of(scheme).map_err(|error| format!("{name}: {error}"))
 }
 
 const ALL: [Scheme; 6] = [Scheme::Star, Scheme::Lrc, Scheme::Ppr, Scheme::Chain, Scheme::Tri, Scheme::Auto];

@@ -11,7 +11,7 @@ use graph::{
 use types::{GroupView, NodeId, RoleIndex, Time};
 use wire::graph::Asker;
 
-use super::course::{Begun, Course, Together};
+use super::course::{Begun, Course, Inflow};
 use crate::objects::order::{Made, Order, Purpose, Staged, Whose};
 use crate::objects::scope::Scope;
 
@@ -25,6 +25,7 @@ pub(super) struct Network<'a> {
     pub unlinked: &'a BTreeSet<NodeId>,
     /// Nodes that may hold graphs up.
     pub avoided: Vec<NodeId>,
+    /// What has come here by now.
     pub begun: Begun,
 }
 
@@ -40,6 +41,7 @@ pub(super) struct Asked {
     run: Option<RunId>,
     staged: Staged,
     is_kept: bool,
+    /// The newest graph.
     begun: Begun,
     /// When it was looked at last, and how often it was begun anew because of what was seen.
     looked_at: Time,
@@ -128,20 +130,25 @@ impl Asked {
         self.task.planned()
     }
 
+    /// Another graph is sent now.
+    pub(super) fn has_begun(&mut self, begun: Begun) {
+        self.begun = begun;
+    }
+
     /// How far it has come by now, if it has ended.
-    pub(super) fn course(&self, now: Time, together: &Together, here: NodeId) -> Option<Course> {
-        let ((graph, look), planned) = (self.task.newest()?, self.task.planned()?);
-        Some(Course::of(graph, look, here, together.alone_us(now, self.begun, planned.started)))
+    pub(super) fn course(&self, now: Time, inflow: &Inflow, here: NodeId) -> Option<Course> {
+        let (graph, look) = self.task.newest()?;
+        Some(Course::of(graph, look, here, inflow.since(now, self.begun)))
     }
 
     /// How far it had come when it was looked at last; none if that was heard before, or it is not begun anew any more.
-    pub(super) fn look(&mut self, together: &Together, here: NodeId) -> Option<Course> {
+    pub(super) fn look(&mut self, inflow: &Inflow, here: NodeId) -> Option<Course> {
         let at = self.task.newest()?.1?.at;
         if self.task.is_over() || self.detours == MAX_DETOURS || at <= self.looked_at {
             return None;
         }
         self.looked_at = at;
-        self.course(at, together, here)
+        self.course(at, inflow, here)
     }
 
     /// Begins anew without a node; false if there is no other way.

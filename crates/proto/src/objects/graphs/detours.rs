@@ -13,14 +13,18 @@ use types::{NodeId, Time};
 
 use super::course::Course;
 
-/// Who takes so many times as long as it could is slow. Two graphs at once share links more or less, which makes up to two of it.
-const SLOW: f64 = 2.5;
+/// Who makes graphs take so many times as long as they could is slow. A tree whose asker receives two sums takes twice as long if one of them
+/// comes over a link that is four times slower.
+const SLOW: f64 = 1.75;
+/// What takes so many times as long as it could is worth to be begun anew: what has come of it is lost.
+const TOO_SLOW: f64 = 2.5;
 /// No node is said to be slower than this.
 const SLOWEST: f64 = 100.0;
 /// What could be is what the fastest quarter of so many graphs has taken.
 const RECENT: usize = 8;
-/// Before anything is known a graph is late when it takes so many times as long as was predicted.
-const FIRST_PATIENCE: f64 = 4.0;
+/// Before anything is known a graph is late when it takes so many times as long as was predicted: links that are ten times slower than is
+/// expected, all of them, are nobody's fault.
+const FIRST_PATIENCE: f64 = 6.0;
 /// A suspect is tried again after so many leases, and then after twice as many each time that it is slow still, up to the most.
 const FIRST_PAUSE_LEASES: u64 = 8;
 const MOST_PAUSE_LEASES: u64 = 128;
@@ -28,7 +32,7 @@ const MOST_PAUSE_LEASES: u64 = 128;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Detours {
-    /// What the last graphs have taken, each alone, in times of what they take over links of 1 Gbit/s.
+    /// What the last graphs have taken, as if each had been alone, in times of what they take over links of 1 Gbit/s.
     recent: VecDeque<f64>,
     suspects: BTreeMap<NodeId, Suspect>,
 }
@@ -83,13 +87,14 @@ impl Detours {
         predicted: f64,
         draw: u64,
     ) -> Option<NodeId> {
-        let expected = self.best().unwrap_or(FIRST_PATIENCE * predicted);
-        if course.slowness < expected || course.share <= 0.0 || course.share * SLOW > 1.0 {
+        let expected = self.best().unwrap_or(FIRST_PATIENCE * predicted * course.crowd);
+        let had_its_time = course.so_far >= expected && course.share > 0.0;
+        if !had_its_time || course.share * TOO_SLOW > 1.0 || course.slowness < TOO_SLOW * expected {
             return None;
         }
         let known = course.held.iter().find(|node| self.suspects.contains_key(node)).copied();
         let either = course.held.get((draw % course.held.len().max(1) as u64) as usize).copied();
-        self.suspect(now, lease_us, course, course.slowness / course.share);
+        self.suspect(now, lease_us, course, course.slowness);
         known.or(either)
     }
 
@@ -141,7 +146,14 @@ mod tests {
 
     /// One that has ended, and was held up between these.
     fn whole(helpers: &[u16], held: &[u16], slowness: f64) -> Course {
-        Course { helpers: nodes(helpers).into_iter().collect(), held: nodes(held), slowness, share: 1.0 }
+        Course {
+            helpers: nodes(helpers).into_iter().collect(),
+            held: nodes(held),
+            slowness,
+            so_far: slowness,
+            share: 1.0,
+            crowd: 1.0,
+        }
     }
 
     fn slow(detours: &Detours, now: Time) -> Vec<(u16, f64)> {
@@ -196,19 +208,59 @@ mod tests {
     #[test]
     fn one_that_should_have_ended_is_begun_anew_and_one_that_is_half_made_is_not() {
         let mut detours = Detours::default();
-        let part = |slowness, share| Course { slowness, share, ..whole(&[1, 2, 3], &[2, 3], 0.0) };
+        let part = |so_far, share| Course {
+            so_far,
+            share,
+            ..whole(&[1, 2, 3], &[2, 3], so_far / f64::max(share, 0.1))
+        };
         let mut seen = |course: &Course, draw| detours.seen(Time(1), LEASE_US, course, 10.0, draw);
-        assert_eq!(seen(&part(39.0, 0.2), 0), None, "nothing is known of how fast it could be");
-        assert_eq!(seen(&part(40.0, 0.5), 0), None);
-        assert_eq!(seen(&part(40.0, 0.0), 0), None);
-        assert_eq!(seen(&part(40.0, 0.2), 1), Some(NodeId(3)));
+        assert_eq!(seen(&part(59.0, 0.2), 0), None, "nothing is known of how fast it could be");
+        assert_eq!(seen(&part(60.0, 0.5), 0), None);
+        assert_eq!(seen(&part(60.0, 0.0), 0), None);
+        assert_eq!(seen(&part(60.0, 0.2), 1), Some(NodeId(3)));
         detours.ended(Time(2), LEASE_US, &whole(&[1, 2, 4], &[1, 4], 10.0));
-        assert_eq!(slow(&detours, Time(3)), [(3, 20.0)]);
+        assert_eq!(slow(&detours, Time(3)), [(3, 30.0)]);
         assert_eq!(
             detours.seen(Time(3), LEASE_US, &part(10.0, 0.25), 10.0, 0),
             Some(NodeId(3)),
             "as is known"
         );
+    }
+
+    #[test]
+    fn one_that_gets_little_of_a_link_that_is_full_is_held_up_by_nobody() {
+        let mut detours = Detours::default();
+        detours.ended(Time(0), LEASE_US, &whole(&[1, 2, 3], &[], 10.0));
+        // Others beside it have as much of the link as it lacks.
+        let starved = Course { so_far: 30.0, share: 0.1, ..whole(&[1, 2, 4], &[2, 4], 10.0) };
+        assert_eq!(detours.seen(Time(1), LEASE_US, &starved, 1.0, 0), None);
+        let held_up = Course { slowness: 40.0, ..starved };
+        assert_eq!(detours.seen(Time(1), LEASE_US, &held_up, 1.0, 0), Some(NodeId(2)));
+    }
+
+    #[test]
+    fn a_star_over_links_that_are_all_slower_than_is_expected_is_not_begun_anew() {
+        let mut detours = Detours::default();
+        let star = |slowness| Course {
+            so_far: slowness * 0.375,
+            share: 0.375,
+            crowd: 6.0,
+            ..whole(&[1, 2, 3, 4, 5, 6], &[4], slowness)
+        };
+        assert_eq!(detours.seen(Time(1), LEASE_US, &star(10.7), 1.0, 0), None);
+        // It takes a link that is slower than all of what comes to the asker.
+        assert_eq!(detours.seen(Time(1), LEASE_US, &star(100.0), 1.0, 0), Some(NodeId(4)));
+    }
+
+    #[test]
+    fn a_tree_that_takes_twice_as_long_is_late_and_goes_round_until_the_next_trial() {
+        let mut detours = Detours::default();
+        detours.ended(Time(0), LEASE_US, &whole(&[1, 2, 3], &[3], 20.0));
+        for _ in 0..RECENT {
+            detours.ended(Time(1), LEASE_US, &whole(&[1, 2, 4], &[2], 10.0));
+            assert_eq!(slow(&detours, Time(2)), [(3, 2.0)]);
+        }
+        assert!(detours.avoided(Time(2)).contains(&NodeId(3)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Chunks are written by askers alone: nobody can make another host write.
 //!
 //! - `asked`: an order that is under way, with what its run has written
-//! - `course`: how far a graph has come, and what that has taken
+//! - `course`: how far a graph has come, and how fast what it makes comes
 //! - `detours`: nodes that hold graphs up, and how they are gone round
 //! - `sight`: what graphs see of this host
 //! - `hearsay`: slow links that nodes tell each other of
@@ -40,7 +40,7 @@ use super::scope::Scope;
 use crate::host::Zones;
 use crate::{HostConfig, Impossible, Timing};
 use asked::{Asked, Network, Next, Verdict};
-use course::Together;
+use course::Inflow;
 use detours::Detours;
 use hearsay::Hearsay;
 use sight::{Seen, Sight};
@@ -72,8 +72,7 @@ pub(crate) struct Graphs {
     speed: Speed,
     hearsay: Hearsay,
     detours: Detours,
-    /// Orders of holders.
-    together: Together,
+    inflow: Inflow,
     /// Graphs that were begun anew because a link held them up.
     begun_anew: u64,
     /// Bytes of slices that went to nodes in other zones.
@@ -165,12 +164,11 @@ impl Graphs {
             links: self.links(scope),
             unlinked: &self.unlinked,
             avoided: if is_repair { self.detours.avoided(now) } else { Vec::new() },
-            begun: self.together.begun(now),
+            begun: self.inflow.begun(now),
         };
         match Asked::new(scope, network, number, order) {
             Ok(asked) => {
                 self.asked.insert(number, asked);
-                self.together.are(now, self.repairs());
                 self.drain(scope, number);
                 self.settle(scope, holders);
             }
@@ -369,6 +367,11 @@ impl Graphs {
         if let Message::Report { run, report } = message {
             return self.hear_report(scope, from, run, report);
         }
+        if let (Place::Asker, Message::Slice(slice)) = (me, &message)
+            && from != Place::Node(scope.here().node)
+        {
+            self.inflow.add(slice.bytes.len());
+        }
         let executor = self.executor.get_or_insert_with(|| Executor::new(executor_config(scope)));
         let (seen, coder, rules) = (&self.seen, scope.coder(), scope.rules());
         let sight = Sight { views: scope.views, holders, seen, coder, rules };
@@ -394,7 +397,7 @@ impl Graphs {
     /// A graph that a link holds up is begun anew round it, if there is a way and that is worth it.
     fn go_round(&mut self, scope: &mut Scope<'_>, number: u64, draw: u64) {
         let (now, lease_us, here) = (scope.now.time, scope.timing().node_lease_us, scope.here().node);
-        let Some(course) = self.asked.get_mut(&number).and_then(|it| it.look(&self.together, here)) else {
+        let Some(course) = self.asked.get_mut(&number).and_then(|it| it.look(&self.inflow, here)) else {
             return;
         };
         if !scope.rules().graphs().slow_links_are_gone_round() {
@@ -431,7 +434,14 @@ impl Graphs {
                     }
                 }
                 Next::Send(Place::Node(node), message) if node != here => send_as_asker(scope, node, message),
-                Next::Send(to, message) => self.local.push_back((to, Place::Asker, message)),
+                Next::Send(to, message) => {
+                    if let (Place::Asker, Message::Start(_)) = (to, &message)
+                        && let Some(asked) = self.asked.get_mut(&number)
+                    {
+                        asked.has_begun(self.inflow.begun(scope.now.time));
+                    }
+                    self.local.push_back((to, Place::Asker, message));
+                }
                 Next::Ended(made) => {
                     self.note(scope, number, &made);
                     self.made.push_back(made);
@@ -452,13 +462,12 @@ impl Graphs {
         if !made.purpose.whose.is_holder() {
             self.reads.note(bytes.is_some());
         } else if let Some(course) =
-            asked.course(now, &self.together, scope.here().node).filter(|_| bytes.is_some())
+            asked.course(now, &self.inflow, scope.here().node).filter(|_| bytes.is_some())
         {
             is_late = self.detours.is_late(course.slowness);
             self.detours.ended(now, scope.timing().node_lease_us, &course);
             tracing::debug!(helpers = ?course.helpers, held = ?course.held, slowness = course.slowness, slow = ?self.detours.slow(now).collect::<Vec<_>>(), "a graph has ended");
         }
-        self.together.are(now, self.repairs());
         if let Some(planned) = asked.planned() {
             self.orders[planned.scheme as usize].note(planned, now, bytes);
             // What one link holds up says nothing of the others.

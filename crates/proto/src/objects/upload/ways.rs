@@ -1,23 +1,14 @@
 //! Who makes the parities of a value where that is to be chosen (`EncodeBy::Auto`): its writer, or the holders of its data.
 //!
 //! What counts is how long a byte takes, and what its copies between zones cost. The model says by which way values of about one length go
-//! first (`forecast`). Then both are measured by the values themselves, each way by those that it alone has carried: elapsed time by all bytes that
-//! went by it meanwhile, so it does not matter how many are under way at once, nor how fast clients send. The other way is tried by a few values,
-//! after a while where the model expects nothing of it, more seldom the longer that changes nothing, and for a sixteenth of the time at most. Two
-//! trials in a row have to be for a change.
+//! first (`forecast`). Then both are measured by the values themselves ([`types::trials`]). Where the model expects nothing of the other way
+//! it is tried after a while.
 
 use types::Time;
+use types::trials::{CLASSES, Mark, Recent, Terms, Traffic, Trials, class_of};
 
-/// Lengths of values: up to 256 KiB, then four times as long, and whatever is longer.
-const CLASSES: usize = 5;
-const SHORTEST_CLASS: u64 = 256 * 1024;
-/// Values by which a way is known, and the newest ones that are looked at.
-const ENOUGH: usize = 3;
-const RECENT: usize = 9;
-/// A trial is over when the other way is known, and after so many values or leases in any case; for so many times as long nothing is tried then.
-const TRIAL_VALUES: u32 = 128;
+/// A trial is over when the other way is known, and after so many leases in any case.
 const TRIAL_LEASES: u64 = 60;
-const REST: u64 = 16;
 /// Pauses between trials: where the other way may be as good, where the model says that it is not, and where trials change nothing.
 const PAUSE_LEASES: u64 = 1;
 const LONG_PAUSE_LEASES: u64 = 8;
@@ -26,8 +17,6 @@ const LONGEST_PAUSE_LEASES: u64 = 120;
 const BETTER: f64 = 0.9;
 /// The model may be wrong by that: what costs more by it is tried later.
 const DOUBT: f64 = 1.25;
-/// Picoseconds in a microsecond.
-const PICOS: f64 = 1e6;
 
 /// Who makes parities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,25 +56,15 @@ impl Forecast {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip {
     pub by: By,
-    began: Time,
-    done_bytes: u64,
-    /// How many of the other way had begun, if none of them was under way.
-    others: Option<u64>,
+    mark: Mark,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Ways {
     classes: [Class; CLASSES],
-    ways: [Way; 2],
+    traffic: Traffic,
     lease_us: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Way {
-    begun: u64,
-    under_way: u64,
-    done_bytes: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -94,27 +73,15 @@ struct Class {
     at: Option<By>,
     forecast: Option<Forecast>,
     recent: [Recent; 2],
-    trial: Option<Trial>,
-    /// Since when nothing was tried.
-    since: Time,
-    pause_leases: u64,
-    /// Whether the last trial was for a change.
-    wavers: bool,
-    trials: u64,
-    turns: u64,
+    trials: Trials,
 }
 
-#[derive(Clone, Copy)]
-struct Trial {
-    began: Time,
-    values: u32,
-}
-
-/// The newest times of a byte, in picoseconds.
-#[derive(Clone, Copy, Default)]
-struct Recent {
-    times: [f64; RECENT],
-    count: usize,
+fn terms(lease_us: u64) -> Terms {
+    Terms {
+        trial_us: TRIAL_LEASES * lease_us,
+        pause_us: PAUSE_LEASES * lease_us,
+        longest_pause_us: LONGEST_PAUSE_LEASES * lease_us,
+    }
 }
 
 impl Ways {
@@ -128,39 +95,30 @@ impl Ways {
     ) -> Trip {
         self.lease_us = lease_us;
         let by = self.classes[class_of(len)].next(now, lease_us, forecast);
-        let others = self.ways[by.other() as usize];
-        let way = &mut self.ways[by as usize];
-        (way.begun, way.under_way) = (way.begun + 1, way.under_way + 1);
-        let others = (others.under_way == 0).then_some(others.begun);
-        Trip { by, began: now, done_bytes: way.done_bytes, others }
+        Trip { by, mark: self.traffic.begin(now, by as usize) }
     }
 
     /// It is not under way any more.
     pub(super) fn end(&mut self, trip: Trip) {
-        self.ways[trip.by as usize].under_way -= 1;
+        self.traffic.end(trip.mark);
     }
 
     /// It has come to a good end, before [`Self::end`].
     pub(super) fn arrive(&mut self, now: Time, trip: Trip, len: u64) {
-        let others_begun = self.ways[trip.by.other() as usize].begun;
-        let way = &mut self.ways[trip.by as usize];
-        way.done_bytes += len;
-        let bytes = way.done_bytes - trip.done_bytes;
-        if bytes > 0 && trip.others == Some(others_begun) {
-            let time = now.since(trip.began).max(1) as f64 * PICOS / bytes as f64;
-            self.classes[class_of(len)].note(now, self.lease_us, trip.by, time);
+        if let Some(picos) = self.traffic.arrive(now, trip.mark, len) {
+            self.classes[class_of(len)].note(now, self.lease_us, trip.by, picos);
         }
     }
 
     /// Values whose holders were to make the parities, trials of either way, and changes.
     pub(super) fn counts(&self) -> [u64; 3] {
         let sum = |of: fn(&Class) -> u64| self.classes.iter().map(of).sum();
-        [self.ways[By::Tri as usize].begun, sum(|class| class.trials), sum(|class| class.turns)]
+        [
+            self.traffic.begun(By::Tri as usize),
+            sum(|class| class.trials.count()),
+            sum(|class| class.trials.turns()),
+        ]
     }
-}
-
-fn class_of(len: u64) -> usize {
-    (0..CLASSES - 1).find(|class| len <= SHORTEST_CLASS << (2 * class)).unwrap_or(CLASSES - 1)
 }
 
 impl Class {
@@ -175,34 +133,34 @@ impl Class {
             self.forecast = forecast([None; 2]);
             let is_better = |it: Forecast| it.cost(By::Tri) < BETTER * it.cost(By::Node);
             let at = if self.forecast.is_some_and(is_better) { By::Tri } else { By::Node };
-            (self.at, self.since) = (Some(at), now);
+            self.at = Some(at);
+            self.trials.since(now);
             return at;
         };
-        if let Some(trial) = &mut self.trial {
-            trial.values += 1;
-            if trial.values <= TRIAL_VALUES && now < trial.began + TRIAL_LEASES * lease_us {
+        let terms = terms(lease_us);
+        if self.trials.is_on() {
+            if self.trials.takes(now, &terms) {
                 return at.other();
             }
             self.conclude(now, lease_us);
             return self.at.unwrap_or(at);
         }
-        let is_due = |leases: u64| now >= self.since + leases.max(PAUSE_LEASES) * lease_us;
-        if self.recent[at as usize].median().is_none() || !is_due(self.pause_leases) {
+        if self.recent[at as usize].median().is_none() || !self.trials.is_due(now, terms.pause_us) {
             return at;
         }
         self.forecast = forecast(self.medians());
-        if !self.may_pay(at) && !is_due(LONG_PAUSE_LEASES) {
-            self.pause_leases = LONG_PAUSE_LEASES;
+        let long_us = LONG_PAUSE_LEASES * lease_us;
+        if !self.may_pay(at) && !self.trials.is_due(now, long_us) {
+            self.trials.pause(long_us);
             return at;
         }
         self.recent[at.other() as usize] = Recent::default();
-        self.trial = Some(Trial { began: now, values: 1 });
-        self.trials += 1;
+        self.trials.begin(now);
         at.other()
     }
 
     fn medians(&self) -> [Option<f64>; 2] {
-        self.recent.map(|recent| recent.median())
+        self.recent.map(|recent| recent.median().map(|picos| picos as f64))
     }
 
     /// Whether the model leaves it open that the other way is better.
@@ -210,48 +168,26 @@ impl Class {
         self.forecast.is_some_and(|it| it.cost(at.other()) < DOUBT * it.cost(at))
     }
 
-    fn note(&mut self, now: Time, lease_us: u64, by: By, time: f64) {
-        self.recent[by as usize].add(time);
+    fn note(&mut self, now: Time, lease_us: u64, by: By, picos: u64) {
+        self.recent[by as usize].add(picos);
         let is_known = self.recent[by as usize].median().is_some();
-        if self.trial.is_some() && self.at != Some(by) && is_known {
+        if self.trials.is_on() && self.at != Some(by) && is_known {
             self.conclude(now, lease_us);
         }
     }
 
     /// A trial is over.
     fn conclude(&mut self, now: Time, lease_us: u64) {
-        let (Some(trial), Some(at)) = (self.trial.take(), self.at) else { return };
+        let Some(at) = self.at else { return };
+        let medians = self.medians();
         let cost = |by: By| {
             let zones = self.forecast.map_or(0.0, |forecast| forecast.zones[by as usize]);
-            Some(self.recent[by as usize].median()? + zones)
+            Some(medians[by as usize]? + zones)
         };
         let is_better = cost(at).zip(cost(at.other())).is_some_and(|(this, other)| other < BETTER * this);
-        let turns = is_better && self.wavers;
-        if turns {
+        if self.trials.conclude(now, &terms(lease_us), is_better) {
             self.at = Some(at.other());
-            self.turns += 1;
         }
-        self.wavers = is_better && !self.wavers;
-        let took_leases = now.since(trial.began) / lease_us.max(1);
-        let longer =
-            (2 * self.pause_leases.max(PAUSE_LEASES)).min(LONGEST_PAUSE_LEASES).max(REST * took_leases);
-        self.pause_leases = if self.wavers || turns { PAUSE_LEASES } else { longer };
-        self.since = now;
-    }
-}
-
-impl Recent {
-    fn add(&mut self, time: f64) {
-        self.times.rotate_right(1);
-        self.times[0] = time;
-        self.count = (self.count + 1).min(RECENT);
-    }
-
-    fn median(&self) -> Option<f64> {
-        let mut times = self.times;
-        let known = &mut times[..self.count];
-        known.sort_by(f64::total_cmp);
-        (known.len() >= ENOUGH).then(|| known[known.len() / 2])
     }
 }
 
@@ -381,11 +317,11 @@ mod tests {
             ways.end(trip);
         }
         let one = ways.begin(Time(1), LEASE_US, LEN, |_| None);
-        let other_len = SHORTEST_CLASS;
+        let other_len = types::trials::longest(0);
         let other = ways.begin(Time(1), LEASE_US, other_len, |_| forecast(1.5, 1.0));
         assert_eq!(other.by, By::Tri);
         ways.arrive(Time(2), one, LEN);
         ways.arrive(Time(2), other, other_len);
-        assert!(ways.classes.iter().all(|class| class.recent.iter().all(|it| it.count == 0)));
+        assert!(ways.classes.iter().all(|class| class.recent.iter().all(Recent::is_empty)));
     }
 }
