@@ -5,7 +5,7 @@ mod files;
 mod scan;
 mod way;
 
-use std::io::{IsTerminal, Read, Write};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -180,13 +180,15 @@ pub async fn run(args: &KvArgs) -> Result<(), Exit> {
 async fn get(way: &mut Way, key: &str) -> Result<(), Exit> {
     let Some(value) = way.get(key.as_bytes()).await.map_err(exit_of)? else { return Err(not_found(key)) };
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(&value);
     // For eyes. A file gets the value, and not a byte more.
-    if out.is_terminal() {
-        let _ = out.write_all(b"\n");
+    let end: &[u8] = if out.is_terminal() { b"\n" } else { b"" };
+    match out.write_all(&value).and_then(|()| out.write_all(end)).and_then(|()| out.flush()) {
+        // Whoever read it has had enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Exit::Usage(format!("the value of {key} cannot be written to standard output: {error}")))
+        }
+        _ => Ok(()),
     }
-    let _ = out.flush();
-    Ok(())
 }
 
 fn read_value(value: &str) -> Result<Vec<u8>, Exit> {

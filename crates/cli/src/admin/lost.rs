@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 use server::LostKeyStatus;
 use types::{
@@ -49,10 +49,16 @@ enum Action {
     ///
     /// A data role is given up as a whole: all of its slots, also if only some of them are named. A role whose last primary may
     /// still live and serve somebody waits until that one is heard, is started again, or is fenced (`gestalt node fence`).
-    #[command(after_help = "Example: gestalt lost accept --slots 0-1092 --yes")]
+    #[command(
+        after_help = "\
+Examples:
+  gestalt lost accept --slots 0-1092 --yes
+  gestalt lost accept --all",
+        group(ArgGroup::new("what").required(true).args(["slots", "all"]))
+    )]
     Accept {
         /// Ranges of slots, as `gestalt lost list` names them: 0-1092,4000
-        #[arg(long, value_parser = Slots::from_str, conflicts_with = "all", required_unless_present = "all")]
+        #[arg(long, value_parser = Slots::from_str)]
         slots: Option<Slots>,
         /// All that is lost in the pool
         #[arg(long)]

@@ -67,7 +67,7 @@ enum Action {
         #[command(flatten)]
         policy: PolicyArgs,
     },
-    /// Move a namespace to another pool, while clients go on; it cannot be undone, only moved back when it is there
+    /// Move a namespace to another pool, while clients go on; on its way it may turn back
     #[command(after_help = "\
 Examples:
   gestalt namespace convert sessions --to wide --wait

@@ -19,6 +19,8 @@ use crate::words::{count, one_or};
 
 /// How often a drain is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// How long a drain waits for other nodes that are starting.
+const FOR_OTHERS: Duration = Duration::from_secs(30);
 
 const EXAMPLE: &str = "\
 Examples:
@@ -54,6 +56,7 @@ enum Action {
     #[command(after_help = "Example: gestalt node drain 3 --wait --timeout 10min")]
     Drain {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
         /// Return when the node is empty; shows progress on a terminal
         #[arg(long)]
@@ -68,6 +71,7 @@ enum Action {
     #[command(after_help = "Example: gestalt node undrain 3")]
     Undrain {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
         #[command(flatten)]
         expect: Expect,
@@ -82,6 +86,7 @@ given. Where the next loss would cost data then, it asks, or takes --yes. Use it
 waits for one that will not come back.")]
     Fence {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
         /// Do not ask where the next loss would cost data then
         #[arg(long)]
@@ -99,6 +104,7 @@ Example: gestalt node drain 3 --wait && systemctl stop gestalt && gestalt node r
 Refused while the node is alive or has roles. A process of that id is a new node from then on: it needs --join.")]
     Remove {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
         #[command(flatten)]
         expect: Expect,
@@ -109,6 +115,7 @@ Refused while the node is alive or has roles. A process of that id is a new node
     )]
     Start {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
     },
     /// End the process of a node of `gestalt local`, if that loses nothing
@@ -118,6 +125,7 @@ Refused while the node is alive or has roles. A process of that id is a new node
     )]
     Stop {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
         /// Do not ask where the next loss would cost data then
         #[arg(long)]
@@ -127,8 +135,15 @@ Refused while the node is alive or has roles. A process of that id is a new node
     #[command(after_help = "Example: gestalt node can-stop 3 && systemctl stop gestalt")]
     CanStop {
         /// Id of the node
+        #[arg(value_parser = node_id)]
         node: u16,
     },
+}
+
+/// A node's id as it is written, by people (`3`) and in what is printed (`node-3`).
+fn node_id(text: &str) -> Result<u16, String> {
+    let number = text.strip_prefix("node-").unwrap_or(text);
+    number.parse().map_err(|_| format!("write a node's id, as in 3 or node-3 (0 to {})", u16::MAX))
 }
 
 /// Does it.
@@ -141,10 +156,11 @@ pub async fn run(args: &NodeArgs) -> Result<(), Exit> {
         Action::List => list(target).await,
         Action::Drain { node, wait, timeout, expect } => {
             let node = NodeId(*node);
-            let layout = target.change(*expect, AdminCommand::Drain { node }).await?;
             if *wait {
+                let layout = drain_when_possible(target, node, *expect, *timeout).await?;
                 wait_until_empty(target, node, &layout, *timeout).await
             } else {
+                let layout = target.change(*expect, AdminCommand::Drain { node }).await?;
                 told(target, node, &layout).await
             }
         }
@@ -248,6 +264,28 @@ async fn told(target: &Target, node: NodeId, layout: &Layout) -> Result<(), Exit
     };
     say(target.output, &Changed { node, state, roles_left: roles, layout_version: layout.version.0 });
     Ok(())
+}
+
+/// Drains, once enough others are there: one that was restarted a moment ago is not one of them yet.
+async fn drain_when_possible(
+    target: &Target,
+    node: NodeId,
+    expect: Expect,
+    timeout: Option<Duration>,
+) -> Result<Layout, Exit> {
+    let (started, patience) = (Instant::now(), timeout.unwrap_or(FOR_OTHERS).min(FOR_OTHERS));
+    let mut is_told = false;
+    loop {
+        match target.change(expect, AdminCommand::Drain { node }).await {
+            Err(Exit::Degraded(why)) if started.elapsed() < patience => {
+                if !std::mem::replace(&mut is_told, true) {
+                    eprintln!("{why}; waits for up to {} s for one that is starting", patience.as_secs());
+                }
+                sleep(LOOK_EVERY).await;
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Until `node` hosts nothing any more.

@@ -68,13 +68,14 @@ impl Memory {
 
     /// For people.
     pub fn text(&self) -> String {
-        format!(
-            "{}\nindex: {:.1} bytes an item at primaries, {:.1} at each parity\n\n{}",
-            self.kinds(),
-            self.index_bytes_per_item,
-            self.replica_bytes_per_item,
-            self.by_node()
-        )
+        let index = match self.all.index_entries {
+            0 => String::new(),
+            _ => format!(
+                "\nindex: {:.1} bytes an item at primaries, {:.1} at each parity\n",
+                self.index_bytes_per_item, self.replica_bytes_per_item
+            ),
+        };
+        format!("{}{index}\n{}", self.kinds(), self.by_node())
     }
 
     fn kinds(&self) -> String {

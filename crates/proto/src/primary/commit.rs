@@ -39,30 +39,9 @@ impl Primary {
     /// Items of namespaces that move to another pool go, as many as may be on their way.
     #[inline]
     pub(super) fn give_away(&mut self, context: &mut Context<'_>) {
-        self.heed_conversions(context);
+        heed_conversions(self, context);
         if !self.departures.is_empty() {
-            self.give_some_away(context);
-        }
-    }
-
-    #[cold]
-    fn give_some_away(&mut self, context: &mut Context<'_>) {
-        self.departures.look(context.now.time);
-        if !self.may_serve(context.now.time, context.timing) {
-            return;
-        }
-        let Self { core, phase, stream, departures, objects, wall, .. } = self;
-        let (store, told) = (phase.serving_mut(), wall.told());
-        departures.go_on(context, &mut Site { core, stream, store, objects, told });
-    }
-
-    /// Other namespaces may move by now, from here or to here.
-    #[inline]
-    pub(super) fn heed_conversions(&mut self, context: &Context<'_>) {
-        if self.departures.heed(context, &self.core, self.stream.last()) {
-            // Who may be evicted, and whose items are nobody's any more, is another question then.
-            self.heed_catalog(context);
-            self.touch(Touched::ByEvents);
+            give_some_away(self, context);
         }
     }
 
@@ -81,4 +60,25 @@ impl Primary {
         self.give_away(context);
         self.retry_waiting(context);
     }
+}
+
+/// Other namespaces may move by now, from here or to here.
+#[inline]
+pub(super) fn heed_conversions(primary: &mut Primary, context: &Context<'_>) {
+    if primary.departures.heed(context, &primary.core, primary.stream.last()) {
+        // Who may be evicted, and whose items are nobody's any more, is another question then.
+        primary.heed_catalog(context);
+        primary.touch(Touched::ByEvents);
+    }
+}
+
+#[cold]
+fn give_some_away(primary: &mut Primary, context: &mut Context<'_>) {
+    primary.departures.look(context.now.time);
+    if !primary.may_serve(context.now.time, context.timing) {
+        return;
+    }
+    let Primary { core, phase, stream, departures, objects, wall, .. } = primary;
+    let (store, told) = (phase.serving_mut(), wall.told());
+    departures.go_on(context, &mut Site { core, stream, store, objects, told });
 }

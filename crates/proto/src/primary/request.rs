@@ -7,6 +7,7 @@ use types::{
 };
 
 use super::charges::Charged;
+use super::commit::heed_conversions;
 use super::execute::{self, Current, Decision};
 use super::moving;
 use super::objects::{Kept, ObjectEffects};
@@ -171,7 +172,7 @@ impl Primary {
 
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
-        self.heed_conversions(context);
+        heed_conversions(self, context);
         let (namespace, departure) = (|| pending.request.namespace(), pending.request.departure());
         let comes = self.departures.sends_back(namespace, departure);
         if let Op::Scan(scan) = &pending.request.op

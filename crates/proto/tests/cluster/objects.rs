@@ -404,6 +404,24 @@ fn who_takes_nothing_is_given_one_window_and_goes_on_where_he_stood() {
     assert!(cluster.read_on(3, token, gather).unwrap() == value);
 }
 
+#[test]
+fn slow_readers_share_a_part_of_the_memory_however_many_they_are() {
+    let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 1 << 20, eviction: Eviction::None };
+    let mut cluster = Cluster::with_memory(5, "rs(3+2)", &store, |_| Budget::new(64 << 20));
+    let value = noise(1, 3_000_000);
+    cluster.put(0, "key", &value).unwrap();
+    let reads: Vec<_> = (0..40).map(|_| cluster.begin_gather(2, "key", 0..u64::MAX)).collect();
+    cluster.settle();
+    cluster.advance(100);
+    let held = cluster.hosts[&NodeId(2)].stats().objects.buffer_bytes;
+    // An eighth of it, and a row of each. At two MiB each it would be 80 MiB.
+    let most = (8 << 20) + 40 * 3 * u64::from(CHUNK_LEN);
+    assert!((1..=most).contains(&held), "{held} bytes, {most} at most");
+    for (token, gather) in reads {
+        assert!(cluster.read_on(2, token, gather).unwrap() == value);
+    }
+}
+
 /// Five nodes of rs(3+2) that have room for few long values.
 fn small(eviction: Eviction) -> Cluster {
     let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 1 << 20, eviction };

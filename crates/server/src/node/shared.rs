@@ -189,6 +189,9 @@ impl Shared {
         to_coordinator: mpsc::Sender<ToCoordinator>,
     ) -> Arc<Self> {
         let host = HostId { node: config.node, incarnation: crate::clock::new_incarnation() };
+        let clock = Clock::start();
+        // They begin now: who never runs is stuck a lease from here.
+        workers.iter().for_each(|worker| worker.pulse.store(clock.time().0, Ordering::Relaxed));
         let (coordinator_at, election) = match &config.coordinator {
             Coordination::Embedded(address) => (watch::Sender::new(Some(address.authority.clone())), None),
             Coordination::Elected(elected) => {
@@ -199,7 +202,7 @@ impl Shared {
         Arc::new(Self {
             host,
             secret: drawn_secret(),
-            clock: Clock::start(),
+            clock,
             budget: Budget::new(config.memory_bytes as u64),
             quotas: Quotas::new(workers.len()),
             addresses,

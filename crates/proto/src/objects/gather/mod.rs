@@ -26,6 +26,8 @@ use super::scope::Scope;
 use crate::Timing;
 use row::Row;
 
+/// Reads share a part of this node's memory, one in so many: slow readers, however many, hold no more, but for a row each.
+const MEMORY_SHARE: u64 = 8;
 /// A reader's place is told to the owner so often while a pin lasts.
 const PROGRESS: u64 = 6;
 
@@ -51,6 +53,8 @@ pub struct NewGather {
 #[derive(Default)]
 pub(crate) struct Gathers {
     all: BTreeMap<GatherId, Gather>,
+    /// Bytes that all of them have asked for and not given out, or that were not taken.
+    outstanding: usize,
     started: u64,
     hedging: Hedging,
     /// Nodes whose links are down: nothing is asked of them.
@@ -78,6 +82,8 @@ struct Gather {
     rows: VecDeque<Row>,
     /// Bytes that were given out and not taken yet.
     untaken: usize,
+    /// Its share of what is outstanding, as it is in the sum.
+    counted: usize,
     told: Time,
     deadline: Time,
     /// Whether the owner is asked if this is still what the key has.
@@ -127,6 +133,7 @@ impl Gathers {
             next: start,
             rows,
             untaken,
+            counted: 0,
             told: now,
             deadline,
             asking,
@@ -143,11 +150,22 @@ impl Gathers {
         if let Some(gather) = self.all.get_mut(&id) {
             gather.untaken = gather.untaken.saturating_sub(bytes);
         }
+        self.recount(id);
+    }
+
+    fn recount(&mut self, id: GatherId) {
+        if let Some(gather) = self.all.get_mut(&id) {
+            let now = gather.outstanding();
+            let before = std::mem::replace(&mut gather.counted, now);
+            self.outstanding = self.outstanding + gather.counted - before;
+        }
     }
 
     /// The client is gone; what the owner is told.
     pub(super) fn abandon(&mut self, id: GatherId) -> Option<OwnerRequest> {
-        self.all.remove(&id).and_then(|gather| gather.unpin(true))
+        let gather = self.all.remove(&id)?;
+        self.outstanding -= gather.counted;
+        gather.unpin(true)
     }
 
     /// The owner says what the key has now.
@@ -212,10 +230,11 @@ impl Gathers {
     pub(super) fn go_on(&mut self, scope: &mut Scope<'_>, id: GatherId) -> Progress {
         let Self { all, hedging, unlinked, .. } = self;
         let Some(gather) = all.get_mut(&id) else { return Progress::default() };
+        let most = window(scope, self.outstanding - gather.counted);
         let mut progress = Progress::default();
-        gather.ask_for_rows(scope, id, hedging, unlinked);
+        gather.ask_for_rows(scope, id, most, hedging, unlinked);
         gather.give_out(scope, hedging, &mut progress);
-        gather.ask_for_rows(scope, id, hedging, unlinked);
+        gather.ask_for_rows(scope, id, most, hedging, unlinked);
         if gather.start >= gather.end {
             progress.news.push((gather.client, Told::Whole));
             progress.request = self.abandon(id);
@@ -228,6 +247,7 @@ impl Gathers {
             gather.asking = true;
             progress.request = Some(gather.ask_owner(id));
         }
+        self.recount(id);
         self.note_lacking(id);
         progress
     }
@@ -316,24 +336,30 @@ pub(super) struct Progress {
     pub request: Option<OwnerRequest>,
 }
 
+/// Bytes that one may have asked for, or hold, where the others have so many outstanding; one row may be more.
+fn window(scope: &Scope<'_>, others: usize) -> usize {
+    let workers = scope.views.map().map_or(1, |map| u64::from(map.shards.max(1)));
+    let share = usize::try_from(scope.budget().limit() / MEMORY_SHARE / workers).unwrap_or(usize::MAX);
+    scope.limits().gather_bytes.min(share.saturating_sub(others))
+}
+
 impl Gather {
-    /// Opens the window as far as it goes.
+    /// Opens the window as far as it goes: to `most` bytes.
     fn ask_for_rows(
         &mut self,
         scope: &mut Scope<'_>,
         id: GatherId,
+        most: usize,
         hedging: &mut Hedging,
         unlinked: &BTreeSet<NodeId>,
     ) {
-        let most = scope.limits().gather_bytes;
         let now = scope.now.time;
         while let Some((stripe, run)) = self.next_run() {
-            let held: usize = self.rows.iter().map(Row::len_bytes).sum();
             let Some(group) = self.descriptor.group_of(stripe.index) else { break };
             let by_graph = self.by_graph || scope.graphs().reads.is_some();
             let row = Row::new(stripe, run, group, self.protection.code(), now, by_graph);
             // However long a run is, one goes: but not while the reader has not taken what came before it.
-            let outstanding = held + self.untaken;
+            let outstanding = self.outstanding();
             if outstanding > 0 && outstanding + row.len_bytes() > most {
                 break;
             }
@@ -346,6 +372,11 @@ impl Gather {
             self.rows.push_back(row);
         }
         self.fetch(scope, id, unlinked);
+    }
+
+    /// Bytes that were asked for and not given out, or that were not taken.
+    fn outstanding(&self) -> usize {
+        self.untaken + self.rows.iter().map(Row::len_bytes).sum::<usize>()
     }
 
     /// The run in which the next byte lies.
