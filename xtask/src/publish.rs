@@ -2,7 +2,7 @@
 //! are somebody else's there), in a workspace of their own. Nothing is sent.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::run::{Run, root};
 
@@ -26,7 +26,27 @@ pub fn rust() -> Result<(), String> {
         let path = to.join("Cargo.toml");
         write(&path, &renamed(name, &text(&path)?)?)?;
     }
+    forget_unpacked()?;
     Run::cargo(&["publish", "--dry-run", "--allow-dirty", "--workspace"]).within(&out).show()
+}
+
+/// Cargo builds each package with those before it, as it has unpacked them under its home. It keeps them there for good, by their versions, and
+/// would build with those of an earlier run.
+fn forget_unpacked() -> Result<(), String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let Some(registries) = home.and_then(|home| fs::read_dir(home.join("registry/src")).ok()) else {
+        return Ok(());
+    };
+    // A registry that is a folder has no name of its own.
+    let nameless = registries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with('-'));
+    for folder in nameless.filter_map(|entry| fs::read_dir(entry.path()).ok()).flat_map(Iterator::flatten) {
+        if folder.file_name().to_string_lossy().starts_with(CLIENT.1) {
+            fs::remove_dir_all(folder.path())
+                .map_err(|error| format!("{}: {error}", folder.path().display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// What it is called there.

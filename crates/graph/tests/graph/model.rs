@@ -105,7 +105,7 @@ fn encoding_over_fast_links_is_predicted_by_what_processes_take() {
             let times = |scheme| encoding_times(&code, len, 100.0, scheme);
             let (predicted, took) = times(Scheme::Chain);
             let error = (predicted / took - 1.0).abs();
-            assert!(error < 0.15, "{}+{} {len}: {predicted} {took}", code.k(), code.m());
+            assert!(error < 0.2, "{}+{} {len}: {predicted} {took}", code.k(), code.m());
             let best = Scheme::ENCODING.iter().map(|scheme| times(*scheme).1).fold(f64::MAX, f64::min);
             let auto = times(Scheme::Auto).1;
             assert!(auto <= 1.1 * best, "{}+{} {len}: {auto} {best}", code.k(), code.m());
