@@ -384,6 +384,16 @@ impl Descriptor {
         all
     }
 
+    /// What names each of these groups for the same object, and no other one: for what concerns all that they have of it. Of more than
+    /// [`MAX_OBJECT_GROUPS`] the first.
+    #[must_use]
+    pub fn in_groups(&self, groups: impl IntoIterator<Item = GroupId>) -> Self {
+        let groups: Vec<GroupId> = groups.into_iter().take(MAX_OBJECT_GROUPS).collect();
+        // As long as it takes for each of them to have a stripe.
+        let len = self.geometry.stripe_len().saturating_mul(groups.len() as u64);
+        Self { geometry: Geometry { len, ..self.geometry }, groups, exceptions: Vec::new(), ..self.clone() }
+    }
+
     /// Whether there can be such an object: its bytes have a place each, and one only.
     #[must_use]
     pub fn is_possible(&self) -> bool {

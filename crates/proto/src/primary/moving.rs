@@ -2,15 +2,17 @@
 //!
 //! What leaves itself is seen to by `departures`; `arrivals` knows what may come.
 
-use store::{ItemSpec, ItemState, encoded_len};
-use types::Descriptor;
+use store::{Found, ItemSpec, ItemState, encoded_len};
 use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Store, Transfer, Via};
+use types::{Descriptor, GroupId};
 use wire::descriptor::descriptor_bytes;
 
 use super::Primary;
+use super::objects::descriptor_in;
 use super::request::{Attempt, effects_of};
 use super::stream::{Draft, Newest, PlacedItem};
 use super::waiting::{Pending, Wait};
+use crate::objects::names::Errand;
 use crate::outbox::Context;
 
 /// What is asked about a value in chunks, if it is to be answered before anybody looks at its key.
@@ -39,7 +41,23 @@ pub(super) fn attend(
     {
         return Some(Attempt::failed(Failure::NotOpen));
     }
+    if let ObjectOp::Abandon(descriptor) = op {
+        clear_up(primary, context, pending, descriptor);
+    }
     primary.objects.attend(context, &primary.core, op).map(Attempt::Answer)
+}
+
+/// A value that is stored has left something in groups to which it does not belong: that goes.
+fn clear_up(primary: &Primary, context: &mut Context<'_>, pending: &Pending, left: &Descriptor) {
+    let found = primary.phase.serving().find(pending.hash, pending.request.key_bytes());
+    let Found::Hit(_, item) = found else { return };
+    let Some(stored) = descriptor_in(item).filter(|stored| stored.id == left.id) else { return };
+    let named = stored.all_groups();
+    let others: Vec<GroupId> = left.all_groups().into_iter().filter(|group| !named.contains(group)).collect();
+    if !others.is_empty() {
+        let (owner, term) = (primary.core.member(), primary.core.term());
+        context.out.errands.push_back(Errand::free(owner, term, stored.in_groups(others)));
+    }
 }
 
 /// Whether the key stays where it is for now, though its namespace leaves: a value of it is being written that began before, and would come to

@@ -429,6 +429,28 @@ fn small(eviction: Eviction) -> Cluster {
 }
 
 #[test]
+fn values_that_find_no_room_in_any_group_leave_nothing() {
+    let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 1 << 20, eviction: Eviction::None };
+    // Groups have some of the nodes each: a value that finds no room goes from one to another.
+    let budget = |node: u16| Budget::new(u64::from(12 + 2 * node) << 20);
+    let mut cluster = Cluster::with_memory(8, "rs(3+2)", &store, budget);
+    let mut refused = 0;
+    for number in 0..400u64 {
+        let len = 20_000 + (number as usize * 37_777) % 400_000;
+        let stored = cluster.put(number as u16 % 5, &format!("key-{number}"), &noise(number, len));
+        if stored == Some(Outcome::Failed(Failure::OutOfMemory)) {
+            refused += 1;
+            cluster.advance(1_000);
+            assert_eq!(cluster.tentative_bytes(), 0, "after {number}, of {len} bytes");
+        }
+        if refused == 40 {
+            return;
+        }
+    }
+    panic!("{refused} were refused");
+}
+
+#[test]
 fn cold_values_make_way_for_new_ones_and_what_is_read_stays() {
     let mut cluster = small(Eviction::Clock);
     let value = |number: u64| noise(number, 900_000);

@@ -14,6 +14,9 @@ impl Upload {
     pub(super) fn begin_stripe(&mut self, scope: &Scope<'_>, stripe: Stripe) {
         let listed = listed(&self.groups, self.owner.group, stripe.index);
         let group = self.first_choice(scope, listed);
+        if group != listed {
+            self.strayed.insert(group);
+        }
         let stripe = StripeUpload::new(stripe, listed, group).charged(self.via.is_some());
         self.stripes.push_back(stripe.with_parities_by(self.by));
     }
@@ -76,6 +79,7 @@ impl Upload {
         let left: Vec<GroupId> = stripe.left().iter().copied().chain([stripe.group()]).collect();
         match self.another_group(scope, &left, &stuck.avoid) {
             Some(group) => {
+                self.strayed.extend([self.stripes[at].group(), group]);
                 self.stripes[at].move_to(scope, name, group, attempts);
                 None
             }

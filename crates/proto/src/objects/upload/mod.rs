@@ -17,7 +17,7 @@ mod stripe;
 mod sums;
 mod ways;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use types::op::{Commit, Failure, ObjectOp, Op, Outcome, Request, Store, Via};
@@ -104,6 +104,8 @@ struct Upload {
     geometry: Geometry,
     groups: Vec<GroupId>,
     exceptions: Vec<Exception>,
+    /// Groups that stripes have left, and those to which they went.
+    strayed: BTreeSet<GroupId>,
     /// Who makes its parities; what is known of its way, if that was chosen.
     by: By,
     trip: Option<Trip>,
@@ -172,6 +174,7 @@ impl Uploads {
             geometry,
             groups,
             exceptions: Vec::new(),
+            strayed: BTreeSet::new(),
             by,
             trip,
             id: None,
@@ -410,7 +413,11 @@ impl Uploads {
         let Some(one) = self.remove(upload) else { return Step::default() };
         let is_refused = !one.committing && outcome == Outcome::Failed(Failure::OutOfMemory);
         self.counts.refused += u64::from(is_refused);
-        let request = if matches!(outcome, Outcome::Failed(_)) { one.farewell(upload) } else { None };
+        let request = match outcome {
+            Outcome::Failed(_) => one.farewell(upload),
+            Outcome::Stored(_) => one.clearing(upload),
+            _ => None,
+        };
         let outcome = match (one.client, one.once) {
             (Client::Driver(_), Some(once)) if once.again && outcome == Outcome::Failed(Failure::NotOpen) => {
                 Outcome::Failed(Failure::Unknown)
@@ -596,7 +603,27 @@ impl Upload {
     /// The owner is told that nothing will come of it; not of what may have been committed.
     fn farewell(&self, upload: UploadId) -> Option<OwnerRequest> {
         let id = self.id.filter(|_| !self.committing)?;
-        Some(self.request(upload, ObjectOp::Abandon(Box::new(self.descriptor(id)))))
+        Some(self.request(upload, ObjectOp::Abandon(Box::new(self.remains(id)))))
+    }
+
+    /// What names every group that may have anything of it, so that all is freed: also those that stripes have left, or are on their way to.
+    fn remains(&self, id: ObjectId) -> Descriptor {
+        let whole = self.descriptor(id);
+        if self.strayed.is_empty() {
+            return whole;
+        }
+        let all: BTreeSet<GroupId> =
+            whole.all_groups().into_iter().chain(self.strayed.iter().copied()).collect();
+        whole.in_groups(all)
+    }
+
+    /// It is stored: the owner is told what lies where it is not to be any more.
+    fn clearing(&self, upload: UploadId) -> Option<OwnerRequest> {
+        let whole = self.descriptor(self.id?);
+        let named = whole.all_groups();
+        let mut others = self.strayed.iter().copied().filter(|group| !named.contains(group)).peekable();
+        others.peek()?;
+        Some(self.request(upload, ObjectOp::Abandon(Box::new(whole.in_groups(others)))))
     }
 }
 
@@ -650,6 +677,7 @@ mod tests {
             geometry,
             groups: vec![GroupId(0)],
             exceptions: Vec::new(),
+            strayed: BTreeSet::new(),
             by: By::Node,
             trip: None,
             id: Some(ObjectId { owner, term, number: 1, salt: 1, namespace }),
