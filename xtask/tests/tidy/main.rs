@@ -2,6 +2,7 @@
 //! All limits are in `limits.rs`. A limit is no aim: code well below it is what reviewers expect.
 
 mod documents;
+mod figures;
 mod imports;
 mod layers;
 mod lengths;
@@ -61,4 +62,9 @@ fn some_words_are_not_used() {
 #[test]
 fn documents_name_files_that_exist() {
     assert_none(&documents::dead_paths());
+}
+
+#[test]
+fn figures_can_be_read_by_who_takes_them_anew() {
+    assert_none(&figures::bad());
 }
