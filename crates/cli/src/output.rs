@@ -1,6 +1,6 @@
 //! Tables for people, JSON for programs.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -52,10 +52,16 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     format!("{}\n", padded.join("  ").trim_end())
 }
 
-/// Prints to standard output; a reader that has gone away is no error.
+/// Prints to standard output; a reader that has gone away is no error. Where it cannot be written, this is the end, with exit code 1.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("gestalt: cannot write to standard output: {error}");
+            std::process::exit(1);
+        }
+        _ => {}
+    }
 }
 
 /// Prints `value` as indented JSON and a line end.

@@ -7,6 +7,7 @@ pub mod health;
 mod placement;
 mod plan;
 mod protection;
+mod room;
 mod stop;
 
 pub use codes::{Codes, PoolProtection, worst_off};
@@ -16,4 +17,5 @@ pub use plan::{
     choose_stand_in, choose_successor, next_moves, plan, warnings,
 };
 pub use protection::{Losses, Protection};
+pub use room::room_for_missing;
 pub use stop::stop_report;

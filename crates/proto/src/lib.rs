@@ -28,6 +28,7 @@ pub use coordinator::{
     Coordinator, CoordinatorAction, CoordinatorConfig, Gathered, RecordKeeping, ResumeError,
 };
 pub use entrance::{End, Entrance, Verdict};
+pub use host::actions::Actions;
 pub use host::follow::Following;
 #[cfg(feature = "planted-bugs")]
 pub use host::inspect::damage_chunk;

@@ -47,6 +47,17 @@ pub(crate) struct Ask {
     pub request: Box<Request>,
 }
 
+/// What goes to data roles of other pools, or comes from them.
+#[derive(Debug)]
+pub(crate) enum Passage {
+    /// A request whose key has left, with its namespace, for another pool; who says so, and what.
+    Departed(Pending, MemberId, Departure),
+    /// What one of them is to be asked.
+    Ask(Ask),
+    /// For the primary that gives items away, under its number: the answer.
+    Answer(MemberId, u64, Outcome),
+}
+
 /// What one host's members want done. Each kind waits here until the driver takes it, in order, and nowhere else.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -65,12 +76,8 @@ pub(crate) struct Outbox {
     pub extensions: Queue<(Pending, MemberId)>,
     /// Values in chunks that primaries of this host give away.
     pub rewrites: Queue<NewRewrite>,
-    /// Requests whose keys have left, with their namespaces, for another pool; who says so, and what.
-    pub departed: Queue<(Pending, MemberId, Departure)>,
-    /// What data roles of other pools are to be asked.
-    pub asks: Queue<Ask>,
-    /// For primaries that give items away.
-    pub to_givers: Queue<(MemberId, u64, Outcome)>,
+    /// What goes to data roles of other pools, or comes from them.
+    pub passages: Queue<Passage>,
     /// Groups of which somebody has named a newer view.
     pub views_wanted: Vec<GroupId>,
     /// Peers that have sent what cannot be.
@@ -91,9 +98,7 @@ impl Outbox {
             errands: Queue::default(),
             extensions: Queue::default(),
             rewrites: Queue::default(),
-            departed: Queue::default(),
-            asks: Queue::default(),
-            to_givers: Queue::default(),
+            passages: Queue::default(),
             views_wanted: Vec::new(),
             accusations: Vec::new(),
             latencies: HostLatencies::default(),
@@ -114,7 +119,9 @@ impl Outbox {
         match to {
             ReplyTo::Nobody => {}
             ReplyTo::Stream(stream) => self.to_streams.push_back((stream, outcome)),
-            ReplyTo::Giver(member, number) => self.to_givers.push_back((member, number, outcome)),
+            ReplyTo::Giver(member, number) => {
+                self.passages.push_back(Passage::Answer(member, number, outcome))
+            }
             ReplyTo::Local(_) | ReplyTo::Remote { .. } => self.replies.push_back((to, outcome)),
         }
     }
@@ -124,9 +131,8 @@ impl Outbox {
     pub(crate) fn concerns_host(&self) -> bool {
         let of_chunks =
             self.to_streams.len() | self.errands.len() | self.extensions.len() | self.rewrites.len();
-        let of_conversions = self.departed.len() | self.asks.len() | self.to_givers.len();
-        (of_conversions | self.accusations.len() | self.loopback.len() | self.views_wanted.len() | of_chunks)
-            != 0
+        let of_others = self.accusations.len() | self.views_wanted.len() | self.passages.len();
+        (of_others | self.loopback.len() | of_chunks) != 0
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -138,9 +144,7 @@ impl Outbox {
             + self.errands.capacity() * size_of::<Errand>()
             + self.extensions.capacity() * size_of::<(Pending, MemberId)>()
             + self.rewrites.capacity() * size_of::<NewRewrite>()
-            + self.departed.capacity() * size_of::<(Pending, MemberId, Departure)>()
-            + self.asks.capacity() * size_of::<Ask>()
-            + self.to_givers.capacity() * size_of::<(MemberId, u64, Outcome)>()
+            + self.passages.capacity() * size_of::<Passage>()
     }
 }
 

@@ -102,6 +102,8 @@ struct Inner {
     used: [AtomicU64; Category::ALL.len()],
     /// For how many pools of chunks items make way.
     claims: AtomicUsize,
+    /// Of the limit, what growth leaves to members that are to come.
+    kept: AtomicU64,
     idle: Idle,
 }
 
@@ -109,8 +111,9 @@ impl Budget {
     /// Nothing is used of `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
-        let (total, used, claims) = (AtomicU64::new(0), Default::default(), AtomicUsize::new(0));
-        Self(Arc::new(Inner { limit: limit_bytes, total, used, claims, idle: Idle::default() }))
+        let (total, used, kept) = (AtomicU64::new(0), Default::default(), AtomicU64::new(0));
+        let (claims, idle) = (AtomicUsize::new(0), Idle::default());
+        Self(Arc::new(Inner { limit: limit_bytes, total, used, claims, kept, idle }))
     }
 
     /// Takes `bytes`.
@@ -148,6 +151,30 @@ impl Budget {
     #[must_use]
     pub fn has_room_for_extent(&self, bytes: usize) -> bool {
         self.total_used().saturating_add(bytes as u64) <= self.area_limit()
+    }
+
+    /// From now on what clients write leaves `bytes` to members that are to come here, which find the room of these taken else.
+    pub fn keep_for_members(&self, bytes: u64) {
+        self.0.kept.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether `bytes` may be taken for extents of what clients write: [`Self::try_reserve_extent`] would give them, and what is kept for members that
+    /// are to come is left.
+    #[must_use]
+    pub fn has_room_to_grow(&self, bytes: usize) -> bool {
+        self.total_used().saturating_add(bytes as u64) <= self.area_limit().saturating_sub(self.kept())
+    }
+
+    /// Whether members are to come, and what is kept for them is not free.
+    #[must_use]
+    pub fn lacks_what_it_keeps(&self) -> bool {
+        self.kept() > 0 && !self.has_room_to_grow(0)
+    }
+
+    /// Of [`Self::room_for_chunks`], what is kept for members that are to come.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.0.kept.load(Ordering::Relaxed)
     }
 
     /// As [`Self::try_reserve`], for extents of chunks: one part in `SPARE_SHARE` of the limit is left to areas, so that items,
@@ -409,6 +436,20 @@ mod tests {
         budget.try_reserve(Category::Area, 40).unwrap();
         budget.release(Category::Log, 60);
         assert_eq!(budget.total_used(), 40);
+    }
+
+    #[test]
+    fn what_clients_write_leaves_what_is_kept_for_members() {
+        let budget = Budget::new(3200);
+        budget.try_reserve_extent(Category::Area, 2000).unwrap();
+        assert!(budget.has_room_to_grow(1100) && !budget.has_room_to_grow(1101));
+        budget.keep_for_members(1000);
+        assert!(budget.has_room_to_grow(100) && !budget.has_room_to_grow(101));
+        assert!(!budget.lacks_what_it_keeps());
+        budget.try_reserve_extent(Category::Parity, 1100).expect("members have all of it");
+        assert!(budget.lacks_what_it_keeps());
+        budget.keep_for_members(0);
+        assert!(!budget.lacks_what_it_keeps());
     }
 
     #[test]

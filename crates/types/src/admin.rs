@@ -44,6 +44,10 @@ pub enum AdminCommand {
     CanStop {
         /// Which.
         node: NodeId,
+        /// Who has not been heard for so long, in microseconds, counts as lost: whoever asks again when each has been heard since
+        /// the first time knows that nobody had ended before. None = two heartbeats.
+        #[serde(default)]
+        heard_within_us: Option<u64>,
     },
     /// Rebuild nothing in the background.
     PauseRepair,
@@ -195,6 +199,12 @@ pub struct StopReport {
     pub losses_survived_after: Option<u32>,
     /// Groups that would lose data by the stop itself.
     pub groups_lost: Vec<GroupId>,
+    /// Other nodes that the map has for alive and that have not been heard as lately as was asked for: they count as lost.
+    #[serde(default)]
+    pub unheard: Vec<NodeId>,
+    /// How often nodes are to be heard, in microseconds.
+    #[serde(default)]
+    pub heartbeat_us: u64,
 }
 
 /// Why the coordinator does not do it. The text says what to do next.
@@ -347,6 +357,8 @@ pub struct Expectations {
     pub shards: u16,
     /// Whether it may become a new node of a cluster that has formed.
     pub entry: Entry,
+    /// Its lease in microseconds; 0 = whatever the cluster has.
+    pub lease_us: u64,
 }
 
 /// As what a process comes to a cluster.
@@ -367,7 +379,7 @@ impl AdminCommand {
             Self::Drain { node }
             | Self::Undrain { node }
             | Self::Fence { node, .. }
-            | Self::CanStop { node }
+            | Self::CanStop { node, .. }
             | Self::Remove { node } => Some(node),
             Self::PauseRepair
             | Self::ResumeRepair

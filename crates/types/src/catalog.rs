@@ -552,7 +552,12 @@ impl Catalog {
     /// of a pool that it leaves, has or comes to, and of any other one that there is a newer catalog.
     #[must_use]
     pub fn conversions_into(&self, namespace: NamespaceId, group: GroupId) -> u32 {
-        let Some(known) = self.namespace(namespace) else { return 0 };
+        self.namespace(namespace).map_or(0, |known| self.conversions_of(known, group))
+    }
+
+    /// [`Self::conversions_into`] of a namespace that was looked up.
+    #[must_use]
+    pub fn conversions_of(&self, known: &Namespace, group: GroupId) -> u32 {
         let pool = self.pool_of_group(group).map(|pool| pool.id);
         if pool == Some(known.pool) {
             known.conversions.wrapping_sub(u32::from(known.conversion.is_some()))

@@ -22,7 +22,7 @@ use types::op::MAX_VALUE_BYTES;
 /// First bytes of every frame.
 pub const MAGIC: [u8; 4] = *b"GSTL";
 /// Version of the format: header and bodies.
-pub const FORMAT_VERSION: u8 = 12;
+pub const FORMAT_VERSION: u8 = 13;
 /// Length of a header.
 pub const HEADER_BYTES: usize = 44;
 /// Longest body.

@@ -602,6 +602,17 @@ pub enum ToCoordinator {
         /// Which of its conversions.
         number: u32,
     },
+    /// This stand-in's node has had no memory for its pages for a while.
+    Starved {
+        /// The group.
+        group: GroupId,
+        /// The stand-in's role.
+        role: RoleIndex,
+        /// Its term.
+        term: Term,
+        /// What all of its pages take, in bytes.
+        bytes: u64,
+    },
 }
 
 /// What the coordinator tells a node.

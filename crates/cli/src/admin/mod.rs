@@ -15,11 +15,12 @@ pub mod whole;
 mod wrong;
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use client::{HttpError, Router, post_json};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 use types::{
     AdminAnswer, AdminCommand, AdminError, AdminRequest, Catalog, CatalogChange, ClusterMap, Layout,
     LayoutVersion, NodeId, StopReport,
@@ -34,6 +35,11 @@ use crate::status::survey::{self, Found, Survey};
 const LIMIT: Duration = Duration::from_secs(2);
 /// How long the coordinator may take, by way of a node that gives up before.
 const ORDER_LIMIT: Duration = Duration::from_secs(7);
+
+/// In what time nodes of the usual lease are heard.
+const HEARD_WITHIN: Duration = Duration::from_millis(250);
+/// A node that has not been heard for so many heartbeats counts as lost where a node is to be stopped.
+const MISSED_HEARTBEATS: u64 = 3;
 
 /// Whom to ask, and how to print. What changes something is taken by a node or a coordinator of this very machine only.
 #[derive(Args, Clone, Debug)]
@@ -101,11 +107,21 @@ impl Target {
             .map_err(|error| Exit::Unreachable(format!("http://{http}/admin: {error}")))
     }
 
-    /// What it would mean to stop `node`, by the coordinator.
+    /// What it would mean to stop `node`, by the coordinator. Whoever is not heard from now on counts as lost: it may have ended a moment
+    /// ago, as nodes do that are restarted one after the other.
     async fn can_stop(&self, node: NodeId) -> Result<StopReport, Exit> {
-        match self.order(Expect::default(), AdminCommand::CanStop { node }).await? {
-            AdminAnswer::CanStop(report) => Ok(report),
-            _ => Err(Exit::unreachable("the coordinator answered another question")),
+        let asked = Instant::now();
+        loop {
+            sleep(HEARD_WITHIN).await;
+            let heard_within_us = u64::try_from(asked.elapsed().as_micros()).ok();
+            let command = AdminCommand::CanStop { node, heard_within_us };
+            let AdminAnswer::CanStop(report) = self.order(Expect::default(), command).await? else {
+                return Err(Exit::unreachable("the coordinator answered another question"));
+            };
+            let patience = Duration::from_micros(report.heartbeat_us.saturating_mul(MISSED_HEARTBEATS));
+            if report.unheard.is_empty() || asked.elapsed() >= patience.max(2 * HEARD_WITHIN) {
+                return Ok(report);
+            }
         }
     }
 

@@ -377,11 +377,23 @@ async fn make_sure(target: &Target, node: NodeId, doing: &str) -> Result<(), Exi
     ask(&format!("{}: {doing} it loses nothing, but the next loss would cost data.", roles_of(&report)))
 }
 
+/// What the node has, and who counts as lost.
 fn roles_of(report: &StopReport) -> String {
+    let unheard: Vec<String> = report.unheard.iter().map(|node| node.0.to_string()).collect();
+    let unheard = match &unheard[..] {
+        [] => String::new(),
+        [one] => format!("; node {one} has not been heard since this was asked, and counts as lost"),
+        _ => {
+            format!(
+                "; nodes {} have not been heard since this was asked, and count as lost",
+                unheard.join(", ")
+            )
+        }
+    };
     let roles = |number: u32, one, several| count(number as usize, one, several);
     let data = roles(report.data_roles, "data role", "data roles");
     let parity = roles(report.parity_roles, "parity role", "parity roles");
-    format!("node {} serves {data} and hosts {parity}", report.node.0)
+    format!("node {} serves {data} and hosts {parity}{unheard}", report.node.0)
 }
 
 async fn can_stop(target: &Target, node: NodeId) -> Result<(), Exit> {
@@ -408,4 +420,18 @@ fn told_of_stop(target: &Target, report: StopReport) -> Result<(), Exit> {
         Format::Table => {}
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::node_id;
+
+    #[test]
+    fn a_node_is_named_as_it_is_printed_or_by_its_number() {
+        assert_eq!((node_id("3"), node_id("node-65535")), (Ok(3), Ok(65_535)));
+        for wrong in ["", "node-", "node3", "-1", "65536", "node-node-3", "three"] {
+            let error = node_id(wrong).unwrap_err();
+            assert!(error.contains("as in 3 or node-3"), "{error}");
+        }
+    }
 }

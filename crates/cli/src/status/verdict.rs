@@ -38,8 +38,14 @@ fn full(found: &Assessment) -> Result<(), Exit> {
 
 fn degraded(found: &Assessment) -> String {
     let (asked, achieved) = (found.protection_asked, found.protection_achieved);
+    let way_out = if found.silent_nodes.is_empty() && !found.refusing_nodes.is_empty() {
+        "there may be no memory for what is missing: delete something, add nodes with `gestalt serve --join`, or give the nodes \
+         more --memory"
+    } else {
+        "replace the lost nodes"
+    };
     format!(
-        "degraded: {} {} survived, {asked} {} asked for: replace the lost nodes",
+        "degraded: {} {} survived, {asked} {} asked for: {way_out}",
         count(achieved, "more node loss", "more node losses"),
         one_or(achieved, "is", "are"),
         one_or(asked, "was", "were")

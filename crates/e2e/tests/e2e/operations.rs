@@ -50,6 +50,22 @@ fn can_stop_tells_harmless_from_degrading_from_fatal() {
 }
 
 #[test]
+fn a_node_that_ended_a_moment_ago_counts_as_lost_when_the_next_one_is_to_be_stopped() {
+    let cluster = LocalCluster::start(&Options {
+        flags: ["--restart", "always"].map(str::to_owned).to_vec(),
+        ..Options::default()
+    });
+    let cluster = cluster.expect("a cluster starts");
+    at_rest(&cluster);
+    for _ in 0..3 {
+        eventually("may be stopped", || run(&cluster, &["node", "can-stop", "1"]).0 == 0);
+        cluster.kill_nodes(&[0]);
+        let (code, text, error) = run(&cluster, &["node", "can-stop", "1"]);
+        assert_ne!(code, 0, "{text}{error}");
+    }
+}
+
+#[test]
 fn a_drain_is_refused_with_the_way_out_or_remembered() {
     let cluster = cluster(1);
     let (code, drained) = json(&cluster, &["node", "drain", "5", "--wait"]);
@@ -65,6 +81,22 @@ fn a_drain_is_refused_with_the_way_out_or_remembered() {
     assert_eq!(status["draining_nodes"], serde_json::json!([0]));
     let state = json(&cluster, &["node", "list"]).1[0]["state"].as_str().unwrap().to_owned();
     assert!(["draining", "drained"].contains(&state.as_str()), "{state}");
+}
+
+#[test]
+fn a_drain_that_waits_waits_for_a_node_that_is_started_again() {
+    let cluster = cluster(1);
+    cluster.kill_nodes(&[5]);
+    eventually("refused", || run(&cluster, &["node", "drain", "0"]).0 == 3);
+    let drained = std::thread::scope(|scope| {
+        let drained = scope.spawn(|| run(&cluster, &["node", "drain", "0", "--wait"]));
+        sleep(Duration::from_millis(500));
+        assert_eq!(run(&cluster, &["node", "start", "5"]).0, 0);
+        drained.join().unwrap()
+    });
+    let (code, text, error) = drained;
+    assert!(code == 0 && text.contains("node 0 is drained"), "{text}{error}");
+    assert!(error.contains("waits for up to 30 s"), "{error}");
 }
 
 #[test]

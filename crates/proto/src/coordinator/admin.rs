@@ -35,9 +35,11 @@ pub(super) fn administer(
     request.command.node().map_or(Ok(()), |node| known(map, node))?;
     match &request.command {
         // By name, so that whoever adds a command has to say whether the layout alone carries it out.
-        AdminCommand::CanStop { node } => {
-            let silent = state.nodes().silent(now.time, state.lease_us());
-            return Ok(AdminAnswer::CanStop(cluster::stop_report(map, *node, &silent)));
+        AdminCommand::CanStop { node, heard_within_us } => {
+            let heartbeat_us = state.timing().heartbeat_us;
+            let unheard = state.nodes().unheard(now.time, heard_within_us.unwrap_or(2 * heartbeat_us));
+            let report = cluster::stop_report(map, *node, &unheard, heartbeat_us);
+            return Ok(AdminAnswer::CanStop(report));
         }
         AdminCommand::AcceptLoss { pool, slots, namespace } => {
             return loss::accept_slots(state, pool.as_ref(), slots, namespace.as_ref())

@@ -313,10 +313,37 @@ fn a_fence_that_loses_data_needs_to_be_told_so() {
     assert_eq!(unknown, Err(AdminError::UnknownNode { node: NodeId(9) }));
 }
 
+fn can_stop(node: u16, heard_within_us: Option<u64>) -> AdminCommand {
+    AdminCommand::CanStop { node: NodeId(node), heard_within_us }
+}
+
+#[test]
+fn who_has_not_been_heard_since_counts_as_lost_when_a_node_is_to_be_stopped() {
+    let mut coordinator = formed(1);
+    let later = Now { time: NOW.time + 300_000, ..NOW };
+    for node in [0, 1, 2, 3, 5] {
+        let map = coordinator.map().unwrap().version;
+        let beat = ToCoordinator::Heartbeat { host: host(node, 1), map, load: NodeLoad::default() };
+        coordinator.handle(later, host(node, 1), beat);
+    }
+    let mut report = |heard_within_us| {
+        let request = AdminRequest { expect: None, command: can_stop(0, heard_within_us) };
+        match coordinator.administer(later, &request) {
+            Ok(AdminAnswer::CanStop(report)) => report,
+            other => panic!("{other:?}"),
+        }
+    };
+    let lately = report(Some(300_000));
+    assert_eq!((lately.unheard, lately.losses_survived_after), (vec![NodeId(4)], Some(0)));
+    let before = report(Some(300_001));
+    assert_eq!((before.unheard, before.losses_survived_after), (vec![], Some(1)));
+    assert_eq!(report(None).losses_survived_after, Some(1), "two heartbeats have not passed");
+}
+
 #[test]
 fn what_a_stop_would_mean_counts_who_is_dead_already() {
     let mut coordinator = formed(1);
-    let mut report = |node| match ask(&mut coordinator, AdminCommand::CanStop { node: NodeId(node) }) {
+    let mut report = |node| match ask(&mut coordinator, can_stop(node, None)) {
         Ok(AdminAnswer::CanStop(report)) => report,
         other => panic!("{other:?}"),
     };
@@ -326,8 +353,7 @@ fn what_a_stop_would_mean_counts_who_is_dead_already() {
     for node in [3, 4] {
         coordinator.exited(NOW, NodeId(node));
     }
-    let Ok(AdminAnswer::CanStop(last)) = ask(&mut coordinator, AdminCommand::CanStop { node: NodeId(0) })
-    else {
+    let Ok(AdminAnswer::CanStop(last)) = ask(&mut coordinator, can_stop(0, None)) else {
         panic!("no report")
     };
     assert_eq!(last.losses_survived_after, None);
@@ -408,6 +434,8 @@ fn a_joiner_of_other_expectations_is_refused_with_both_values() {
     assert!(text.contains("meant for cluster-1, the coordinator has cluster-7"), "{text}");
     let text = refused(Expectations { profile: Some(Profile::rs(4, 2).unwrap()), ..expect });
     assert!(text.contains("meant for profile rs(4+2), the cluster has rs(3+2)"), "{text}");
+    let text = refused(Expectations { lease_us: 3_000_000, ..expect });
+    assert!(text.contains("has a lease of 3s, the coordinator one of 1s"), "{text}");
     let text = refused(Expectations { shards: 4, ..expect });
     assert!(text.contains("has 4 workers, the cluster's nodes have 1"), "{text}");
     assert!(coordinator.map().unwrap().node(NodeId(8)).is_none());

@@ -1,5 +1,7 @@
 //! Who may be a node of this cluster: what a process that registers is refused for.
 
+use std::time::Duration;
+
 use types::{Catalog, ClusterMap, Entry, Pool};
 use wire::message::{FromCoordinator, Registration};
 
@@ -58,8 +60,16 @@ fn unmet(state: &ClusterState, registration: &Registration) -> Option<String> {
         return Some(format!("this node is meant for profile {wanted}, the cluster has {}", config.profile));
     }
     let (mine, theirs) = (expect.shards, config.shards);
+    if mine != 0 && mine != theirs {
+        return Some(format!(
+            "this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}"
+        ));
+    }
+    // Who counts with a longer one than others would be read when another one serves already.
+    let (mine, theirs) = (expect.lease_us, state.lease_us());
     (mine != 0 && mine != theirs).then(|| {
-        format!("this node has {mine} workers, the cluster's nodes have {theirs}: set workers = {theirs}")
+        let [mine, theirs] = [mine, theirs].map(Duration::from_micros);
+        format!("this node has a lease of {mine:?}, the coordinator one of {theirs:?}: give all of them the same --lease")
     })
 }
 

@@ -5,8 +5,8 @@ use types::{DataRole, Former, GroupView, HostId, Learner, RoleIndex, RoleStatus,
 
 use crate::Rules;
 
-/// Whether the stand-in `from` of `term` may be called full.
-pub(super) fn may_become_full(role: &DataRole, from: HostId, term: Term) -> bool {
+/// Whether `from` is the stand-in of `term`, and has not been called full yet.
+pub(super) fn is_rebuilding(role: &DataRole, from: HostId, term: Term) -> bool {
     matches!(role.status, RoleStatus::Rebuilding { .. }) && role.primary == Some(from) && role.term == term
 }
 
@@ -217,8 +217,8 @@ mod tests {
     fn only_the_stand_in_of_the_term_becomes_full() {
         let status = RoleStatus::Rebuilding { start: Seq(7), wait_us: 5 };
         let role = DataRole { primary: Some(host(2)), term: Term(3), origin: Term(1), status };
-        assert!(may_become_full(&role, host(2), Term(3)));
-        assert!(!may_become_full(&role, host(2), Term(2)));
-        assert!(!may_become_full(&role, host(1), Term(3)));
+        assert!(is_rebuilding(&role, host(2), Term(3)));
+        assert!(!is_rebuilding(&role, host(2), Term(2)));
+        assert!(!is_rebuilding(&role, host(1), Term(3)));
     }
 }

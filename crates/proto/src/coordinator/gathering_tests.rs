@@ -542,7 +542,7 @@ fn incarnations_of_one_name_are_bounded() {
 fn whoever_is_silent_counts_as_lost_when_a_node_is_to_be_stopped() {
     let mut story = Story::formed();
     let ask = |story: &mut Story| {
-        let command = AdminCommand::CanStop { node: NodeId(1) };
+        let command = AdminCommand::CanStop { node: NodeId(1), heard_within_us: None };
         let now = story.now();
         match story.coordinator.administer(now, &AdminRequest { expect: None, command }) {
             Ok(types::AdminAnswer::CanStop(report)) => report.losses_survived_after,

@@ -283,7 +283,7 @@ pub(super) fn handle_gave_up(
 /// A stand-in has all its pages.
 pub(super) fn handle_repaired(state: &mut ClusterState, from: HostId, member: MemberId, term: Term) {
     let data = state.view(member.group).and_then(|view| view.data_role(member.role));
-    if data.is_some_and(|role| decide::may_become_full(role, from, term)) {
+    if data.is_some_and(|role| decide::is_rebuilding(role, from, term)) {
         tracing::info!(%member, %term, "all pages present");
         state.change_view(member.group, |view| {
             view.data[usize::from(member.role.0)].status = types::RoleStatus::Full;

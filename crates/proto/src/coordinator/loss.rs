@@ -17,7 +17,7 @@ use types::{
 use wire::message::FromCoordinator;
 
 use super::look::Look;
-use super::state::ClusterState;
+use super::state::{ClusterState, Wanted};
 use super::{decide, recovery};
 use crate::Now;
 
@@ -354,7 +354,7 @@ pub(super) fn note_losses(
 /// The first primary of a new life, on a living node; without one it waits until one comes.
 fn begin_anew(state: &mut ClusterState, member: MemberId) {
     let Some(view) = state.view(member.group) else { return };
-    let candidates = state.candidates(None);
+    let candidates = state.candidates(Wanted::default());
     let Some(host) = cluster::choose_successor(view, &candidates, state.index().roles()) else { return };
     tracing::warn!(%member, %host, "begins anew, empty");
     let rules = state.rules();

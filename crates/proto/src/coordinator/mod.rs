@@ -75,7 +75,7 @@ use learners::{CaughtUp, HandedOver, Learners};
 use membership::Membership;
 use quotas::Quotas;
 use recovery::{Answer, FencedAnswer, SettledAnswer};
-use repairs::Repairs;
+use repairs::{Repairs, Starved};
 use state::ClusterState;
 use succession::Found;
 pub use succession::ResumeError;
@@ -207,6 +207,7 @@ impl Coordinator {
             | ToCoordinator::Quotas(_)
             | ToCoordinator::Chunks(_)
             | ToCoordinator::Converted { .. }
+            | ToCoordinator::Starved { .. }
             | ToCoordinator::Kept { .. } => {}
         }
     }
@@ -260,6 +261,10 @@ impl Coordinator {
             }
             ToCoordinator::Repaired { group, role, term } => {
                 learners::handle_repaired(state, from, MemberId { group, role }, term);
+            }
+            ToCoordinator::Starved { group, role, term, bytes } => {
+                let starved = Starved { member: MemberId { group, role }, term, bytes };
+                repairs.handle_starved(now, state, from, &starved);
             }
             ToCoordinator::Fenced { group, role, term, parity, received, quiet_us, .. } => {
                 let (member, answer) = (MemberId { group, role }, Answer { received, quiet_us });
@@ -469,12 +474,13 @@ fn check_numbers(now: Now, message: &ToCoordinator) -> Result<(), Impossible> {
         ToCoordinator::Fenced { .. } | ToCoordinator::HandedOver { .. } => Ok(()),
         // Its own part knows how many records there are.
         ToCoordinator::Kept { .. } => Ok(()),
-        // Their numbers are added up, echoed, or compared with those of views.
+        // Their numbers are added up, echoed, or compared with those of views and loads.
         ToCoordinator::Register(_)
         | ToCoordinator::Heartbeat { .. }
         | ToCoordinator::Quotas(_)
         | ToCoordinator::Chunks(_)
         | ToCoordinator::Converted { .. }
+        | ToCoordinator::Starved { .. }
         | ToCoordinator::FetchView { .. }
         | ToCoordinator::Stalled { .. }
         | ToCoordinator::Repaired { .. }

@@ -212,6 +212,12 @@ impl Nodes {
         self.iter().filter(is_silent).map(|node| node.host().node).collect()
     }
 
+    /// Those that this coordinator has not heard within so many microseconds.
+    pub(super) fn unheard(&self, now: Time, within_us: u64) -> Vec<NodeId> {
+        let is_unheard = |node: &&NodeState| !node.is_present() || node.silence_us(now) >= within_us;
+        self.iter().filter(is_unheard).map(|node| node.host().node).collect()
+    }
+
     /// All of them as a map has them, with the zones that `layout` gives them.
     pub(super) fn infos(&self, layout: Option<&Layout>) -> Vec<NodeInfo> {
         let zone = |info: &NodeInfo| {

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use types::{DataRole, Epoch, GroupId, HostId, MemberId, RoleIndex, RoleStatus, Seq, Term, Time};
 use wire::message::FromCoordinator;
 
-use super::state::ClusterState;
+use super::state::{ClusterState, Wanted};
 use crate::Now;
 
 /// A lost data role on its way.
 struct Recovery {
     former: Former,
-    /// A living host that must not become the stand-in: it was deposed because it cannot reach the parities.
-    avoid: Option<HostId>,
+    /// Of the stand-in: a host that was deposed, because it cannot reach the parities or has no memory, must not become it.
+    wanted: Wanted,
     step: Step,
     /// How long the former primary's lease may last, from the answers to F1.
     wait_us: u64,
@@ -75,10 +75,10 @@ pub(super) struct Recoveries {
 }
 
 impl Recoveries {
-    pub(super) fn begin(&mut self, member: MemberId, former: Former, avoid: Option<HostId>) {
+    pub(super) fn begin(&mut self, member: MemberId, former: Former, wanted: Wanted) {
         tracing::info!(%member, ?former, "primary lost");
         let step = Step::Fencing(BTreeMap::new());
-        let recovery = Recovery { former, avoid, step, wait_us: 0, asked_at: None };
+        let recovery = Recovery { former, wanted, step, wait_us: 0, asked_at: None };
         self.of.insert(member, recovery);
         self.without_place.remove(&member);
         self.next = Some(Time(0));
@@ -213,7 +213,7 @@ impl Recoveries {
         let Some(view) = state.view(member.group) else { return };
         let Some(recovery) = self.of.get_mut(&member) else { return };
         let wait_us = recovery.wait_us;
-        let candidates = state.candidates(recovery.avoid);
+        let candidates = state.candidates(recovery.wanted);
         let is_here = |host: &HostId| candidates.iter().any(|node| node.host == *host);
         // It has everything, so there is nothing to decode.
         let mirror = view.mirror(member.role).filter(is_here);

@@ -1,12 +1,12 @@
 //! What becomes of groups that lose members: roles are recovered, or what is lost is declared so (protocol, section 4).
 
-use types::{GroupId, GroupView, HostId, MemberId, PoolSlots, Time};
+use types::{GroupId, GroupView, HostId, MemberId, PoolSlots, RoleStatus, Term, Time};
 
 use super::decide;
 use super::loss::{Judgement, Losses};
 use super::nodes::NodeState;
 use super::recovery::{Former, Recoveries, roles_without_primary};
-use super::state::ClusterState;
+use super::state::{ClusterState, Wanted};
 use crate::Now;
 
 /// See the module.
@@ -14,6 +14,14 @@ use crate::Now;
 pub(super) struct Repairs {
     recoveries: Recoveries,
     losses: Losses,
+}
+
+/// A stand-in whose node has had no memory for its pages for a while.
+pub(super) struct Starved {
+    pub member: MemberId,
+    pub term: Term,
+    /// What all of its pages take.
+    pub bytes: u64,
 }
 
 impl Repairs {
@@ -63,7 +71,7 @@ impl Repairs {
             for role in fenced {
                 let alone = decide::had_no_predecessor(&before[usize::from(role.0)]);
                 let former = if dead && alone { Former::Dead } else { Former::MayLive };
-                self.recoveries.begin(MemberId { group, role }, former, None);
+                self.recoveries.begin(MemberId { group, role }, former, Wanted::default());
             }
             self.after_loss(now, state, group);
         }
@@ -91,13 +99,40 @@ impl Repairs {
     /// The primary of `member` is cut off from its parities: another host goes on, and not `host`.
     pub(super) fn depose(&mut self, now: Now, state: &mut ClusterState, host: HostId, member: MemberId) {
         tracing::info!(%member, %host, "primary is cut off from its parities; deposing it");
+        // It lives, so its lease is waited for; and it cannot reach the parities, so it must not be the stand-in.
+        self.replace(now, state, member, Wanted { avoid: Some(host), room: 0 });
+    }
+
+    /// A stand-in's node has no memory for it: it makes way if a node without a role in the group has. What it has is in the sums of
+    /// the parities, and is decoded anew there.
+    pub(super) fn handle_starved(
+        &mut self,
+        now: Now,
+        state: &mut ClusterState,
+        from: HostId,
+        starved: &Starved,
+    ) {
+        let Starved { member, term, bytes } = *starved;
+        let data = state.view(member.group).and_then(|view| view.data_role(member.role));
+        let is_paused = state.map().is_some_and(|map| map.layout.repair.paused);
+        if is_paused || !data.is_some_and(|role| decide::is_rebuilding(role, from, term)) {
+            return;
+        }
+        let wanted = Wanted { avoid: Some(from), room: bytes };
+        if state.rules().starved_stand_ins_make_way() && has_better_place(state, member, wanted) {
+            tracing::info!(%member, host = %from, bytes, "stand-in has no memory, and another node has: replacing it");
+            self.replace(now, state, member, wanted);
+        }
+    }
+
+    /// Whoever serves `member` now, and lives, is followed by a stand-in as `wanted`.
+    fn replace(&mut self, now: Now, state: &mut ClusterState, member: MemberId, wanted: Wanted) {
         let (rules, protection) = (state.rules(), state.protection(member.group));
         state.change_view(member.group, |view| {
             decide::fence(view, &protection, member.role);
             decide::cancel_learners(rules, view);
         });
-        // It lives, so its lease is waited for; and it cannot reach the parities, so it must not be the stand-in.
-        self.recoveries.begin(member, Former::MayLive, Some(host));
+        self.recoveries.begin(member, Former::MayLive, wanted);
         self.recoveries.restart(now, state, member.group);
     }
 
@@ -118,7 +153,7 @@ impl Repairs {
                 view.learners.retain(|learner| learner.whole);
             }
         });
-        self.recoveries.begin(member, Former::Still(still_until), None);
+        self.recoveries.begin(member, Former::Still(still_until), Wanted::default());
         self.recoveries.restart(now, state, member.group);
     }
 
@@ -139,7 +174,7 @@ impl Repairs {
     /// What was under way when a former coordinator ended.
     pub(super) fn go_on(&mut self, now: Now, state: &mut ClusterState) {
         for member in roles_without_primary(state).collect::<Vec<_>>() {
-            self.recoveries.begin(member, Former::MayLive, None);
+            self.recoveries.begin(member, Former::MayLive, Wanted::default());
         }
         // Processes that views still name although they are fenced, or others have taken their names: the former
         // coordinator was about to take them out.
@@ -160,6 +195,24 @@ impl Repairs {
     pub(super) fn check_invariants(&self, state: &ClusterState) {
         self.recoveries.check_invariants(state);
     }
+}
+
+/// Whether a node without a role in the group of `member` has what is `wanted`, and is not rebuilding anything: what that will take is
+/// not known yet.
+fn has_better_place(state: &ClusterState, member: MemberId, wanted: Wanted) -> bool {
+    let Some(view) = state.view(member.group) else { return false };
+    let rebuilds = |host: HostId| {
+        let roles = state.views().flat_map(|view| &view.data);
+        let mut rebuilding = roles.filter(|role| matches!(role.status, RoleStatus::Rebuilding { .. }));
+        rebuilding.any(|role| role.primary == Some(host))
+    };
+    let candidates = state.candidates(wanted);
+    let is_better = |host: HostId| {
+        let node = candidates.iter().find(|node| node.host == host);
+        node.is_some_and(|node| node.can_host && !node.draining) && view.roles_on(host.node) == 0
+    };
+    let choice = cluster::choose_stand_in(view, &candidates, state.index().roles());
+    choice.is_some_and(|host| is_better(host) && !rebuilds(host))
 }
 
 /// Whether `group` is better off waiting for a suspected host than going on without it.

@@ -53,6 +53,21 @@ pub(super) struct ClusterState {
     map_changes: u64,
 }
 
+/// What is asked of the next host of a data role.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    /// A living host that it must not be.
+    pub avoid: Option<HostId>,
+    /// Room for members, in bytes.
+    pub room: u64,
+}
+
+/// Memory of a node that is free for members, in bytes, as it has said last.
+fn room_for_members(node: &NodeState) -> u64 {
+    let load = node.load();
+    load.room_bytes().saturating_sub(load.limit_bytes / store::HEADROOM_SHARE)
+}
+
 impl ClusterState {
     pub(super) fn new(config: CoordinatorConfig) -> Self {
         Self {
@@ -470,15 +485,19 @@ impl ClusterState {
             // A node that only a former coordinator has heard may be gone: nothing new goes there.
             can_host: node.is_present() && !self.has_refused(host.node),
             bytes: node.load().member_bytes,
-            room: node.load().room_bytes(),
+            room: room_for_members(node),
             former: Vec::new(),
         }
     }
 
-    /// Where a data role may go on now: those that are here, but for `avoid`.
-    pub(super) fn candidates(&self, avoid: Option<HostId>) -> Vec<PlanNode> {
-        let is_here = |node: &&NodeState| node.is_present() && Some(node.host()) != avoid;
-        self.nodes.iter().filter(is_here).map(|node| self.plan_node(node)).collect()
+    /// Where a data role may go on now: those that are here. Who has not got the room that is wanted cannot host.
+    pub(super) fn candidates(&self, wanted: Wanted) -> Vec<PlanNode> {
+        let is_here = |node: &&NodeState| node.is_present() && Some(node.host()) != wanted.avoid;
+        let candidate = |node| {
+            let known = self.plan_node(node);
+            PlanNode { can_host: known.can_host && known.room >= wanted.room, ..known }
+        };
+        self.nodes.iter().filter(is_here).map(candidate).collect()
     }
 
     /// That views keep their promises, and name nobody who is gone.

@@ -7,7 +7,7 @@ use super::Host;
 use super::driver::Place;
 use super::homes::After;
 use crate::Now;
-use crate::outbox::{Ask, Context, ReplyTo};
+use crate::outbox::{Ask, Context, Passage, ReplyTo};
 use crate::primary::{Pending, Primary};
 
 /// What a host does about such requests, at one moment.
@@ -84,21 +84,21 @@ impl Following<'_> {
     /// What primaries of this host want of other pools, and what they hear; whether there was anything.
     pub(super) fn exchange(&mut self) -> bool {
         let mut any = false;
-        while let Some((pending, from, departure)) = self.host.around.out().departed.pop_front() {
+        while let Some(passage) = self.host.around.out().passages.pop_front() {
             any = true;
-            self.follow(pending, from, departure);
-        }
-        while let Some(ask) = self.host.around.out().asks.pop_front() {
-            any = true;
-            self.ask(ask);
-        }
-        while let Some((member, number, outcome)) = self.host.around.out().to_givers.pop_front() {
-            any = true;
-            let hear = |giver: &mut Primary, context: &mut Context<'_>| {
-                giver.hear_receiver(context, number, &outcome);
-            };
-            self.host.members.primaries_mut().with(&mut self.host.around, self.now, member, hear);
+            match passage {
+                Passage::Departed(pending, from, departure) => self.follow(pending, from, departure),
+                Passage::Ask(ask) => self.ask(ask),
+                Passage::Answer(giver, number, outcome) => self.tell_giver(giver, number, &outcome),
+            }
         }
         any
+    }
+
+    fn tell_giver(&mut self, giver: MemberId, number: u64, outcome: &Outcome) {
+        let hear = |giver: &mut Primary, context: &mut Context<'_>| {
+            giver.hear_receiver(context, number, outcome);
+        };
+        self.host.members.primaries_mut().with(&mut self.host.around, self.now, giver, hear);
     }
 }

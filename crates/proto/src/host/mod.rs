@@ -12,8 +12,9 @@
 //! | `routes` | requests that are elsewhere, or wait for a primary; `route` finds it |
 //! | `onward` | requests for data roles of the pool that a namespace moves to; `follow` sends them there |
 //!
-//! `timers` says what is done when time has passed, `quotas` what becomes of shares of quotas, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
+//! `actions` is what the driver is asked to do, `timers` says what is done when time has passed, `quotas` what becomes of shares of quotas, `dispatch` what a peer's message can be, `inspect` shows the inside to tests and to `status`, `memory` counts its bytes.
 
+pub(crate) mod actions;
 mod dispatch;
 mod dormant;
 pub(crate) mod driver;
@@ -45,15 +46,15 @@ use std::collections::VecDeque;
 use store::Item;
 use types::op::{Failure, Outcome};
 use types::{
-    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, NodeId, Round, Scan, ScrubProgress,
+    ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, Round, Scan, ScrubProgress,
     ViewVersion,
 };
-use wire::message::{Answer, FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
+use wire::message::{FromCoordinator, GroupMessage, PeerMessage, ToCoordinator};
 
 use crate::impossible::Accusation;
 use crate::latency::HostLatencies;
 use crate::objects::{GraphStats, Objects};
-use crate::outbox::{Context, Outbox, ReplyTo};
+use crate::outbox::Context;
 use crate::parity::ScrubFinding;
 use crate::primary::{Primary, Question};
 use crate::timers::TimerTable;
@@ -185,6 +186,7 @@ impl Host {
             self.appoint(now, view);
             self.streams(now).adopt(view);
         }
+        keep_room(self);
         self.reroute(now);
     }
 
@@ -202,6 +204,7 @@ impl Host {
             changes.views.iter().filter(|view| adopted.views.contains(&view.group)).collect();
         taken.iter().for_each(|view| self.appoint(now, view));
         taken.iter().for_each(|view| self.note_view(now, view));
+        keep_room(self);
         if adopted.is_whole && !(changes.nodes.is_empty() && changes.gone.is_empty()) {
             self.abandon_forwards_to_the_lost(now);
         }
@@ -242,6 +245,7 @@ impl Host {
         if self.views.adopt(view) {
             self.appoint(now, view);
             self.note_view(now, view);
+            keep_room(self);
             self.reroute(now);
         }
     }
@@ -393,28 +397,6 @@ impl Host {
         }
     }
 
-    /// The next message to another node, if there is one: a part of what [`Self::poll_action`] gives, for who polls often.
-    #[inline]
-    pub fn poll_message(&mut self) -> Option<(NodeId, PeerMessage)> {
-        self.around.out().messages.pop_front()
-    }
-
-    /// The next thing to do. What goes to one node keeps its order, and so does what goes to the coordinator.
-    pub fn poll_action(&mut self) -> Option<Action> {
-        if let Some((to, message)) = self.poll_message() {
-            return Some(Action::Send { to, message });
-        }
-        if let Some(message) = self.around.out().coordinator.pop_front() {
-            return Some(Action::Coordinator(Box::new(message)));
-        }
-        let close = |(peer, why)| Action::Close { peer, why };
-        let answer = poll_answer(self.around.out(), &self.links);
-        let answer = answer.or_else(|| self.onward.poll());
-        let news = answer.or_else(|| self.objects.transfers().poll_news().map(Action::from));
-        let news = news.or_else(|| self.objects.transfers().poll_step());
-        news.or_else(|| self.to_close.pop_front().map(close))
-    }
-
     /// Counters since the start, and what is held now.
     #[must_use]
     pub fn stats(&self) -> HostStats {
@@ -483,6 +465,15 @@ impl Host {
     }
 }
 
+/// What clients write leaves room for the roles that this node is to get. Where things are evicted, what is to come takes their place.
+fn keep_room(host: &Host) {
+    let HostConfig { budget, store, .. } = host.around.config();
+    if let Some(map) = host.views.map().filter(|_| store.eviction == store::Eviction::None) {
+        let node = host.around.host().node;
+        budget.keep_for_members(cluster::room_for_missing(map, node, budget.limit()));
+    }
+}
+
 /// Bounds the loop in `flush`; what is left is sent with the next batch.
 const MAX_FLUSH_ROUNDS: usize = 64;
 
@@ -515,22 +506,6 @@ fn carry_out_all(host: &mut Host, now: Now) -> bool {
         host.dispatch(now, host.around.host(), message);
     }
     any
-}
-
-/// The next answer that somebody waits for.
-fn poll_answer(out: &mut Outbox, links: &Links) -> Option<Action> {
-    while let Some((to, outcome)) = out.replies.pop_front() {
-        match to {
-            ReplyTo::Local(token) => return Some(Action::Reply { token, outcome }),
-            // Another process of that node has not asked.
-            ReplyTo::Remote { host, id } if links.has(host) => {
-                let message = PeerMessage::Answer(Answer { id, outcome });
-                return Some(Action::Send { to: host.node, message });
-            }
-            ReplyTo::Remote { .. } | ReplyTo::Stream(_) | ReplyTo::Giver(..) | ReplyTo::Nobody => {}
-        }
-    }
-    None
 }
 
 #[cfg(feature = "planted-bugs")]

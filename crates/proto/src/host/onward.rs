@@ -49,6 +49,11 @@ impl Onward {
         self.actions.pop_front()
     }
 
+    /// How many wait for it.
+    pub(super) fn len(&self) -> usize {
+        self.actions.len()
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.waiting.len() * size_of::<(u64, ReplyTo)>() + self.actions.capacity() * size_of::<Action>()
     }

@@ -106,6 +106,9 @@ impl Holder {
             scope.accuse(from, Impossible::Chunk);
             return Ok(());
         }
+        if !self.chunks.pages().has_room_to_grow(put.cell.bytes.len()) {
+            return Err(Short::Room);
+        }
         let (chunk, attempt) = (put.chunk, put.attempt);
         let at = (scope.now.time, view.version);
         match self.arriving.take(at, self.chunks.pages(), from, put) {

@@ -745,6 +745,12 @@ impl Objects {
     }
 }
 
+/// How much that is written and read here waits for the driver.
+#[inline]
+pub(crate) fn waiting_actions(objects: &Objects) -> usize {
+    transfers::waiting(&objects.transfers)
+}
+
 /// Whether a client waits for what is done about it.
 fn is_of_client(message: &ObjectMessage) -> bool {
     match message {

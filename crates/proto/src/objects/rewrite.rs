@@ -67,6 +67,12 @@ impl Rewrites {
         self.steps.pop_front()
     }
 
+    /// How many of its steps wait for the driver.
+    #[inline]
+    pub(super) fn waiting_steps(&self) -> usize {
+        self.steps.len()
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()

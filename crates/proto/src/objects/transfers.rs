@@ -31,6 +31,12 @@ pub(crate) struct Transfers {
     news: Queue<(Token, Told)>,
 }
 
+/// What waits for the driver.
+#[inline]
+pub(super) fn waiting(transfers: &Transfers) -> usize {
+    transfers.news.len() + transfers.rewrites.waiting_steps()
+}
+
 impl Transfers {
     /// Whether nothing is written or read.
     pub(super) fn is_idle(&self) -> bool {

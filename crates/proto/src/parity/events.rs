@@ -158,7 +158,7 @@ impl Parity {
         if self.admit(context, from, reserve.term).is_none() {
             return;
         }
-        let granted = self.sum.grant(from.role, Reach(reserve.run)).is_ok();
+        let granted = self.sum.grant_growth(from.role, Reach(reserve.run));
         let reserved = Reserved { term: reserve.term, run: reserve.run, granted };
         self.send(context, from, GroupBody::Reserved(reserved));
     }

@@ -4,8 +4,8 @@
 
 use store::{Area, Budget, Category, OutOfMemory, PageSet};
 use types::{
-    DataRole, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach, RoleIndex,
-    RunClass, Seq,
+    DataRole, EXTENT_BYTES, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach,
+    RoleIndex, RunClass, Seq,
 };
 use wire::message::Record;
 
@@ -124,6 +124,13 @@ impl Sum {
         if !self.streams.iter().any(|stream| stream.uses(extent)) {
             self.area.decommit(extent);
         }
+    }
+
+    /// Whether `role` may use an extent so far for what clients write: members that are to come here have the first claim on what memory
+    /// is left.
+    pub(super) fn grant_growth(&mut self, role: RoleIndex, reach: Reach) -> bool {
+        let may_grow = self.area.is_usable(reach.0) || self.budget.has_room_to_grow(EXTENT_BYTES);
+        may_grow && self.grant(role, reach).is_ok()
     }
 
     /// Memory for an extent so far, which `role` may use then.

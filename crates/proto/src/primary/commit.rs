@@ -39,8 +39,7 @@ impl Primary {
     /// Items of namespaces that move to another pool go, as many as may be on their way.
     #[inline]
     pub(super) fn give_away(&mut self, context: &mut Context<'_>) {
-        heed_conversions(self, context);
-        if !self.departures.is_empty() {
+        if !self.departures.have_heeded(context.edition) || !self.departures.is_empty() {
             give_some_away(self, context);
         }
     }
@@ -65,15 +64,25 @@ impl Primary {
 /// Other namespaces may move by now, from here or to here.
 #[inline]
 pub(super) fn heed_conversions(primary: &mut Primary, context: &Context<'_>) {
-    if primary.departures.heed(context, &primary.core, primary.stream.last()) {
-        // Who may be evicted, and whose items are nobody's any more, is another question then.
-        primary.heed_catalog(context);
-        primary.touch(Touched::ByEvents);
+    if !primary.departures.have_heeded(context.edition) {
+        heed_other_conversions(primary, context);
     }
 }
 
 #[cold]
+fn heed_other_conversions(primary: &mut Primary, context: &Context<'_>) {
+    primary.departures.heed(context, &primary.core, primary.stream.last());
+    // Who may be evicted, and whose items are nobody's any more, is another question then.
+    primary.heed_catalog(context);
+    primary.touch(Touched::ByEvents);
+}
+
+#[cold]
 fn give_some_away(primary: &mut Primary, context: &mut Context<'_>) {
+    heed_conversions(primary, context);
+    if primary.departures.is_empty() {
+        return;
+    }
     primary.departures.look(context.now.time);
     if !primary.may_serve(context.now.time, context.timing) {
         return;

@@ -36,7 +36,7 @@ use super::objects::{ObjectEffects, OwnedObjects, descriptor_in};
 use super::stream::{Draft, Purpose, SendStream};
 use crate::host::driver::Place;
 use crate::objects::NewRewrite;
-use crate::outbox::{Ask, Context, ReplyTo};
+use crate::outbox::{Ask, Context, Passage, ReplyTo};
 use crate::{Rules, Timing};
 
 /// Items on their way at once.
@@ -158,20 +158,14 @@ pub(super) struct Site<'a> {
 }
 
 impl Departures {
-    /// Other namespaces may leave by now; whether that was looked at.
-    #[inline]
-    pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) -> bool {
-        let is_new = self.edition != context.edition;
-        if is_new {
-            self.edition = context.edition;
-            // An answer to an earlier primary of this host must not be taken for one to this.
-            self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
-            self.leave(context, core, last);
-        }
-        is_new
+    /// Looks which namespaces leave or come by the catalog as it is now.
+    pub(super) fn heed(&mut self, context: &Context<'_>, core: &Core, last: Seq) {
+        self.edition = context.edition;
+        // An answer to an earlier primary of this host must not be taken for one to this.
+        self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
+        self.leave(context, core, last);
     }
 
-    #[cold]
     fn leave(&mut self, context: &Context<'_>, core: &Core, last: Seq) {
         let catalog: &Catalog = context.catalog;
         let pool = catalog.pool_of_group(core.member().group).map(|pool| pool.id);
@@ -247,16 +241,7 @@ impl Departures {
 
     /// By which conversion keys of `namespace` went where they are, as long as they come here: for whoever does not ask because of the one
     /// that is under way. None if they do not come.
-    #[inline]
-    pub(super) fn sends_back(
-        &self,
-        namespace: impl FnOnce() -> NamespaceId,
-        departure: Option<Departure>,
-    ) -> Option<u32> {
-        if self.coming.is_empty() {
-            return None;
-        }
-        let namespace = namespace();
+    pub(super) fn sends_back(&self, namespace: NamespaceId, departure: Option<Departure>) -> Option<u32> {
         let (_, number) = self.coming.iter().find(|(known, _)| *known == namespace)?;
         let is_sent_on = departure.is_some_and(|departure| departure.number == *number);
         (!is_sent_on).then_some(number.wrapping_sub(1))
@@ -295,11 +280,16 @@ impl Departures {
         self.number_of(namespace).is_some()
     }
 
+    /// Whether keys of any namespace leave, or have left.
+    #[inline]
+    pub(super) fn has_any(&self) -> bool {
+        !self.leaving.is_empty() || !self.away.is_empty()
+    }
+
     /// By which conversion keys of `namespace` leave, or have left; none if they do not.
     #[inline]
     pub(super) fn number_of(&self, namespace: impl FnOnce() -> NamespaceId) -> Option<u32> {
-        let is_nobody = self.leaving.is_empty() && self.away.is_empty();
-        if is_nobody { None } else { self.number_in(namespace()) }
+        if self.has_any() { self.number_in(namespace()) } else { None }
     }
 
     fn number_in(&self, namespace: NamespaceId) -> Option<u32> {
@@ -372,7 +362,7 @@ impl Departures {
         let expect = Expect { from: core.member(), term: core.term(), number: self.numbers };
         let reply = ReplyTo::Giver(core.member(), self.numbers);
         let request = Box::new(Request::expect(expect));
-        context.out.asks.push_back(Ask { reply, place: Place::of(receiver), request });
+        context.out.passages.push_back(Passage::Ask(Ask { reply, place: Place::of(receiver), request }));
         false
     }
 
@@ -682,7 +672,8 @@ fn send(
         context.out.rewrites.push_back(rewrite);
     } else {
         let request = Box::new(Request { via: Some(via), ..Request::on(key, Op::Store(store_of(item))) });
-        context.out.asks.push_back(Ask { reply: ReplyTo::Giver(giver, number), place, request });
+        let ask = Ask { reply: ReplyTo::Giver(giver, number), place, request };
+        context.out.passages.push_back(Passage::Ask(ask));
     }
     true
 }

@@ -3,7 +3,7 @@
 //! What leaves itself is seen to by `departures`; `arrivals` knows what may come.
 
 use store::{Found, ItemSpec, ItemState, encoded_len};
-use types::op::{Departure, Failure, ItemView, ObjectOp, Op, Outcome, Store, Transfer, Via};
+use types::op::{Departure, Expect, Failure, ItemView, ObjectOp, Op, Outcome, Store, Transfer, Via};
 use types::{Descriptor, GroupId};
 use wire::descriptor::descriptor_bytes;
 
@@ -13,7 +13,7 @@ use super::request::{Attempt, effects_of};
 use super::stream::{Draft, Newest, PlacedItem};
 use super::waiting::{Pending, Wait};
 use crate::objects::names::Errand;
-use crate::outbox::Context;
+use crate::outbox::{Context, Passage};
 
 /// What is asked about a value in chunks, if it is to be answered before anybody looks at its key.
 #[inline(never)]
@@ -66,9 +66,62 @@ pub(super) fn stays(primary: &Primary, pending: &Pending) -> bool {
     primary.departures.had_all(pending.request.namespace()) && primary.objects.is_open_for(pending.hash)
 }
 
-/// What becomes of a request that may change a key of a namespace that leaves by conversion `number`; none if it is done here.
+/// What becomes of a request that was sent on, or whose key may come here; none if it is for the key where it is.
 #[cold]
-pub(super) fn follow_key(
+pub(super) fn receive(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+) -> Option<Attempt> {
+    let request = &pending.request;
+    let departure = request.departure();
+    if let Some(departure) = departure {
+        // What has expired for the one is not to come back at the other.
+        primary.wall.never_below(departure.wall);
+    }
+    let number = primary.departures.sends_back(request.namespace(), departure)?;
+    if let Op::Flush(_) = request.op {
+        return Some(Attempt::failed(Failure::Busy));
+    }
+    let is_here = request.key.is_none()
+        || context.rules.conversions().items_are_not_sent_on(request.is_transfer())
+        || matches!(&request.op, Op::Object(op) if op.for_owner() == Some(primary.core.member()));
+    (!is_here).then(|| {
+        let departure = Departure { number, wall: primary.wall.told() };
+        context.out.passages.push_back(Passage::Departed(pending.clone(), primary.core.member(), departure));
+        Attempt::Logged
+    })
+}
+
+/// A data role of another pool will give items to this one, by these numbers.
+#[cold]
+pub(super) fn attempt_expect(primary: &mut Primary, expect: Expect) -> Attempt {
+    if !primary.departures.has_arrivals() {
+        primary.arrivals.clear();
+        return Attempt::failed(Failure::NotOpen);
+    }
+    let may = primary.arrivals.expect(expect);
+    if may { Attempt::Answer(Outcome::Noted) } else { Attempt::failed(Failure::NotOpen) }
+}
+
+/// What becomes of a request that brings an item, or may change a key that leaves; none if it is done here.
+#[cold]
+pub(super) fn attempt_between(
+    primary: &mut Primary,
+    context: &mut Context<'_>,
+    pending: &Pending,
+    newest: &Newest,
+) -> Option<Attempt> {
+    if let Some(Via::Transfer(transfer)) = pending.request.via.as_deref() {
+        return Some(attempt_arrival(primary, context, pending, newest, transfer));
+    }
+    let is_session = matches!(pending.request.op, Op::Session);
+    let number = if is_session { None } else { primary.departures.number_of(|| pending.request.namespace()) };
+    follow_key(primary, context, pending, newest, number?)
+}
+
+/// What becomes of a request that may change a key of a namespace that leaves by conversion `number`; none if it is done here.
+fn follow_key(
     primary: &mut Primary,
     context: &mut Context<'_>,
     pending: &Pending,
@@ -152,7 +205,8 @@ fn pass_on(
 /// Whoever is asked for what has left by this conversion is to answer.
 fn send_on(primary: &Primary, context: &mut Context<'_>, pending: &Pending, number: u32) -> Attempt {
     let departure = Departure { number, wall: primary.wall.told() };
-    context.out.departed.push_back((pending.clone(), primary.core.member(), departure));
+    let passage = Passage::Departed(pending.clone(), primary.core.member(), departure);
+    context.out.passages.push_back(passage);
     Attempt::Logged
 }
 
@@ -176,7 +230,7 @@ pub(super) fn departed(
     if !departures.may_send_on(context, core, (key, pending.hash)) {
         return Attempt::Wait(Wait::Commit);
     }
-    context.out.departed.push_back((pending.clone(), core.member(), departure));
+    context.out.passages.push_back(Passage::Departed(pending.clone(), core.member(), departure));
     Attempt::Logged
 }
 

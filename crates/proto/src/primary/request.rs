@@ -1,7 +1,7 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
 use store::{Allocation, DataStore, Found, Item, QuotaShortage, Shortage};
-use types::op::{Departure, Failure, ObjectOp, Op, Outcome, Via};
+use types::op::{Departure, Failure, ObjectOp, Op, Outcome};
 use types::{
     Addr, GroupId, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key,
 };
@@ -25,8 +25,8 @@ use crate::{Now, Rules, Timing};
 /// node has not heard of yet neither.
 fn policy(context: &Context<'_>, namespace: NamespaceId, group: GroupId) -> Option<(u32, bool, u32)> {
     match context.catalog.namespace(namespace) {
-        Some(Namespace { policy, .. }) => {
-            let conversions = context.catalog.conversions_into(namespace, group);
+        Some(known @ Namespace { policy, .. }) => {
+            let conversions = context.catalog.conversions_of(known, group);
             Some((policy.default_ttl_seconds, policy.objects.striped_above.is_some(), conversions))
         }
         None => (!context.catalog.is_gone(namespace)).then_some((0, false, 0)),
@@ -173,33 +173,18 @@ impl Primary {
     fn attempt(&mut self, context: &mut Context<'_>, pending: &Pending) -> Attempt {
         let may_serve = self.may_serve(context.now.time, context.timing);
         heed_conversions(self, context);
-        let (namespace, departure) = (|| pending.request.namespace(), pending.request.departure());
-        let comes = self.departures.sends_back(namespace, departure);
         if let Op::Scan(scan) = &pending.request.op
             && ScanRules::of(context.rules).need_lease(may_serve)
         {
-            let moves = comes.is_some() || self.departures.has(|| scan.namespace);
-            return if moves {
-                Attempt::failed(Failure::Unavailable)
-            } else {
-                attempt_scan(self, context, scan)
-            };
+            return attempt_scan(self, context, scan);
         }
         if !may_serve {
             return Attempt::Wait(Wait::Lease);
         }
-        if let Some(departure) = departure {
-            // What has expired for the one is not to come back at the other.
-            self.wall.never_below(departure.wall);
-        }
-        if let Some(number) = comes
-            && pending.request.key.is_some()
-            && !context.rules.conversions().items_are_not_sent_on(pending.request.is_transfer())
-            && !matches!(&pending.request.op, Op::Object(op) if op.for_owner() == Some(self.core.member()))
+        if (pending.request.via.is_some() || self.departures.has_arrivals())
+            && let Some(attempt) = moving::receive(self, context, pending)
         {
-            let wall = self.wall.told();
-            context.out.departed.push_back((pending.clone(), self.core.member(), Departure { number, wall }));
-            return Attempt::Logged;
+            return attempt;
         }
         let store = self.phase.serving_mut();
         if self.departures.let_flush(store, context.now.unix) {
@@ -215,22 +200,18 @@ impl Primary {
         if !self.stream.has_room(context.limits) {
             return Attempt::Wait(Wait::Log);
         }
-        if let Op::Expect(expect) = pending.request.op {
-            if !self.departures.has_arrivals() {
-                self.arrivals.clear();
-                return Attempt::failed(Failure::NotOpen);
-            }
-            let may = self.arrivals.expect(expect);
-            return if may { Attempt::Answer(Outcome::Noted) } else { Attempt::failed(Failure::NotOpen) };
-        }
-        if let Op::Flush(flush) = pending.request.op {
+        match pending.request.op {
+            Op::Expect(expect) => return moving::attempt_expect(self, expect),
             // Its keys are at roles of either pool, and go from one to the other.
-            if comes.is_some() || self.departures.has(|| flush.namespace) {
+            Op::Flush(flush) if self.departures.has(|| flush.namespace) => {
                 return Attempt::failed(Failure::Busy);
             }
-            let store = self.phase.serving_mut();
-            let logged = self.stream.flush(context, store, flush, pending.reply);
-            return logged.map_or_else(Attempt::Wait, |()| Attempt::Logged);
+            Op::Flush(flush) => {
+                let store = self.phase.serving_mut();
+                let logged = self.stream.flush(context, store, flush, pending.reply);
+                return logged.map_or_else(Attempt::Wait, |()| Attempt::Logged);
+            }
+            _ => {}
         }
         if self.stream.is_flushing(context.rules) {
             return Attempt::Wait(Wait::Log);
@@ -320,14 +301,7 @@ impl Primary {
             ..execute::Context::default()
         };
         let decision = execute::decide(&pending.request, current, next);
-        let is_refused = matches!(decision, Decision::Answer(_));
-        let attempt = self.carry_out(context, pending, newest, decision);
-        let is_over =
-            matches!(attempt, Attempt::Answer(_)) || is_refused && matches!(attempt, Attempt::Logged);
-        if is_over && let Op::Object(ObjectOp::Commit(commit)) = &pending.request.op {
-            self.objects.refuse(context, &self.core, &commit.descriptor);
-        }
-        attempt
+        self.carry_out(context, pending, newest, decision)
     }
 
     fn carry_out(
@@ -379,6 +353,7 @@ impl Primary {
         newest: &Newest,
         outcome: Outcome,
     ) -> Attempt {
+        free_if_refused(self, context, pending);
         let mut outcome = outcome;
         if pending.request.comes_again() && keep_refusal(self, context, pending, &outcome) {
             return Attempt::Logged;
@@ -410,14 +385,14 @@ impl Primary {
         let (namespace, occupied) = (pending.request.namespace(), newest.occupied);
         let charged = match self.charge(context, namespace, image.len(), occupied) {
             Ok(charged) => charged,
-            Err(attempt) => return attempt,
+            Err(attempt) => return not_put(self, context, pending, attempt),
         };
         let allocation = match self.allocate(context, image.len()) {
             Ok(allocation) => allocation,
             Err(attempt) => {
                 let cohorts = self.phase.serving().replica().cohorts();
                 charged.into_iter().for_each(|charged| self.charges.settle(charged, cohorts));
-                return attempt;
+                return not_put(self, context, pending, attempt);
             }
         };
         let store = self.phase.serving_mut();
@@ -538,6 +513,23 @@ impl Primary {
     }
 }
 
+/// Nothing comes of a request: if it was to store a value in chunks, these go.
+#[inline]
+fn free_if_refused(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending) {
+    if let Op::Object(ObjectOp::Commit(commit)) = &pending.request.op {
+        primary.objects.refuse(context, &primary.core, &commit.descriptor);
+    }
+}
+
+/// What becomes of a request that there was no room for.
+#[cold]
+fn not_put(primary: &mut Primary, context: &mut Context<'_>, pending: &Pending, attempt: Attempt) -> Attempt {
+    if matches!(attempt, Attempt::Answer(_)) {
+        free_if_refused(primary, context, pending);
+    }
+    attempt
+}
+
 /// Something goes so that there is room for `len_bytes`.
 fn make_room(primary: &mut Primary, context: &mut Context<'_>, len_bytes: usize) -> Attempt {
     let now = primary.wall.at(context.now.unix);
@@ -558,6 +550,10 @@ fn wait_or_refuse(primary: &mut Primary) -> Attempt {
 
 /// A page of keys of committed state.
 fn attempt_scan(primary: &mut Primary, context: &mut Context<'_>, scan: &Scan) -> Attempt {
+    let comes = primary.departures.sends_back(scan.namespace, None).is_some();
+    if comes || primary.departures.has(|| scan.namespace) {
+        return Attempt::failed(Failure::Unavailable);
+    }
     let Some(store) = primary.phase.store_mut() else { return Attempt::Wait(Wait::Lease) };
     if primary.departures.let_flush(store, context.now.unix) {
         primary.stream.flush_due(context, store);
@@ -679,13 +675,8 @@ fn attempt_undone(primary: &mut Primary, context: &mut Context<'_>, pending: &Pe
         Ok(newest) => newest,
         Err(unknown) => return unknown.into(),
     };
-    if let Some(Via::Transfer(transfer)) = pending.request.via.as_deref() {
-        return moving::attempt_arrival(primary, context, pending, &newest, transfer);
-    }
-    let is_session = matches!(pending.request.op, Op::Session);
-    if !is_session
-        && let Some(number) = primary.departures.number_of(|| pending.request.namespace())
-        && let Some(attempt) = moving::follow_key(primary, context, pending, &newest, number)
+    if (pending.request.via.is_some() || primary.departures.has_any())
+        && let Some(attempt) = moving::attempt_between(primary, context, pending, &newest)
     {
         return attempt;
     }

@@ -141,7 +141,10 @@ impl Primary {
                 self.timers.set_again(Timer::Parities, self.parities.due(self.stream.committed(), timing));
                 self.timers.set_again(Timer::Requests, requests);
                 self.timers.set_again(Timer::Objects, self.objects.due());
-                self.timers.set_again(Timer::Departures, self.departures.due(timing));
+                // Where nothing leaves it is not set: what has ended leaving was an event.
+                if !self.departures.is_empty() {
+                    self.timers.set_again(Timer::Departures, self.departures.due(timing));
+                }
             }
             Touched::ByTraffic | Touched::ByEvents => self.timers = self.armed(context),
         }
@@ -203,7 +206,11 @@ impl Primary {
             self.space.evict_excess(context, store, &mut self.stream, &self.charges, wall);
         }
         self.release_if_due(context);
-        yielding::go_on(self, context);
+        // Roles that the node is to get have no room: what is left in sparse extents moves together.
+        match self.core.budget().lacks_what_it_keeps() {
+            true => _ = yielding::make_way(self, context),
+            false => yielding::go_on(self, context),
+        }
     }
 
     /// Other things may hold for the items of a namespace by now, or it may be no more. Whether this is known of all items: a stand-in

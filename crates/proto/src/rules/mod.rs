@@ -266,6 +266,11 @@ impl Rules {
         self.prevent(Bug::LearnerSurvivesFailure)
     }
 
+    /// A stand-in without memory for its pages makes way for one that has it.
+    pub(crate) fn starved_stand_ins_make_way(self) -> bool {
+        self.prevent(Bug::StarvedStandInStays)
+    }
+
     /// No number of a namespace is ever used again: items of the one that had it may still be there.
     pub(crate) fn numbers_are_new(self) -> bool {
         self.prevent(Bug::NumberUsedAgain)

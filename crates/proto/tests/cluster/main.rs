@@ -75,6 +75,8 @@ struct Cluster {
     late_words: Vec<(HostId, FromCoordinator)>,
     /// Bytes of all that this node sends to others.
     metered: Option<(NodeId, usize)>,
+    /// Of every node.
+    budgets: BTreeMap<NodeId, Budget>,
 }
 
 /// What may be chosen of a cluster.
@@ -154,6 +156,7 @@ impl Cluster {
             on_loss: types::LossPolicy::Error,
         };
         let now = Now { time: Time(1_000_000), unix: UnixSeconds(1_000_000) };
+        let budgets: BTreeMap<NodeId, Budget> = (0..nodes).map(|node| (NodeId(node), budget(node))).collect();
         let mut cluster = Self {
             hosts: BTreeMap::new(),
             coordinator: Coordinator::new(config),
@@ -176,6 +179,7 @@ impl Cluster {
             told_first: None,
             late_words: Vec::new(),
             metered: None,
+            budgets,
         };
         for node in 0..nodes {
             let config = HostConfig {
@@ -188,7 +192,7 @@ impl Cluster {
                 graphs,
                 coder: coder(node),
                 store: store.clone(),
-                budget: budget(node),
+                budget: cluster.budgets[&NodeId(node)].clone(),
                 quotas: store::Quotas::new(1),
             };
             cluster.hosts.insert(NodeId(node), Host::new(config));
@@ -404,20 +408,22 @@ impl Cluster {
             self.now.time = self.now.time + 10_000;
             let nodes: Vec<NodeId> = self.hosts.keys().copied().collect();
             for node in nodes {
-                let now = self.clocks(node);
+                let (now, load) = (self.clocks(node), self.load(node));
                 let host = self.hosts.get_mut(&node).unwrap();
                 let map = host.map().map_or(0, |map| map.version);
-                self.coordinator.handle(
-                    self.now,
-                    host_id(node.0),
-                    ToCoordinator::Heartbeat { host: host_id(node.0), map, load: NodeLoad::default() },
-                );
+                let heartbeat = ToCoordinator::Heartbeat { host: host_id(node.0), map, load };
+                self.coordinator.handle(self.now, host_id(node.0), heartbeat);
                 host.tick(now);
             }
             self.coordinator.tick(self.now);
             self.deliver_late();
             self.settle();
         }
+    }
+
+    fn load(&self, node: NodeId) -> NodeLoad {
+        let budget = &self.budgets[&node];
+        NodeLoad { used_bytes: budget.total_used(), limit_bytes: budget.limit(), ..NodeLoad::default() }
     }
 
     fn kill(&mut self, node: u16) {

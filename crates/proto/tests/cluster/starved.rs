@@ -20,9 +20,13 @@ struct Story {
     model: BTreeMap<String, Vec<u8>>,
 }
 
-/// Five nodes that are full.
+/// Five nodes that are to be filled.
 fn full_cluster(eviction: Eviction) -> Story {
-    let budgets: Vec<Budget> = (0..5).map(|_| Budget::new(LIMIT)).collect();
+    full_nodes(5, &Setup::default(), eviction)
+}
+
+fn full_nodes(nodes: u16, setup: &Setup, eviction: Eviction) -> Story {
+    let budgets: Vec<Budget> = (0..nodes).map(|_| Budget::new(LIMIT)).collect();
     for budget in &budgets {
         let extents = LIMIT - LIMIT / store::HEADROOM_SHARE;
         // Something else of the node has the rest: the test need not fill it.
@@ -30,7 +34,8 @@ fn full_cluster(eviction: Eviction) -> Story {
         budget.try_reserve_extent(Category::Buffers, ballast).unwrap();
     }
     let store = StoreConfig { cluster: ClusterId(7), area_limit_bytes: 64 << 20, eviction };
-    let cluster = Cluster::with_memory(5, "rs(3+2)", &store, |node| budgets[usize::from(node)].clone());
+    let budget = |node| budgets[usize::from(node)].clone();
+    let cluster = Cluster::assemble(nodes, "rs(3+2)", &store, setup, budget);
     Story { cluster, budgets, model: BTreeMap::new() }
 }
 
@@ -95,9 +100,15 @@ impl Story {
     }
 
     fn rebuilding(&self) -> usize {
+        self.stand_ins().len()
+    }
+
+    /// The nodes of stand-ins that lack pages, one for each.
+    fn stand_ins(&self) -> Vec<u16> {
         let map = self.cluster.coordinator.map().unwrap();
         let roles = map.groups.iter().flat_map(|view| &view.data);
-        roles.filter(|role| matches!(role.status, RoleStatus::Rebuilding { .. })).count()
+        let rebuilding = roles.filter(|role| matches!(role.status, RoleStatus::Rebuilding { .. }));
+        rebuilding.filter_map(|role| Some(role.primary?.node.0)).collect()
     }
 
     /// Writes until the cluster has refused a few.
@@ -217,5 +228,58 @@ fn a_starved_stand_in_becomes_whole_once_others_have_vacant_extents() {
     assert_eq!(story.rebuilding(), 0, "{:?}", story.extents());
     let stored = (0..keys).filter(|i| story.set(0, *i, 1)).count();
     assert!(stored * 10 > keys * 6, "{stored} of {keys}");
+    (0..keys).for_each(|i| story.check(2, i));
+}
+
+/// A node dies of eight that are full; then those get memory that do not stand in for it. How many stand-ins lacked pages before that,
+/// and how many do in the end.
+fn stand_ins_beside_memory(rules: Rules) -> (usize, usize) {
+    let mut story = full_nodes(8, &Setup { rules, ..Setup::default() }, Eviction::None);
+    let keys = story.fill();
+    story.cluster.kill(1);
+    story.cluster.advance(6_000);
+    let stand_ins = story.stand_ins();
+    for (node, budget) in story.budgets.iter().enumerate() {
+        if !stand_ins.contains(&(node as u16)) {
+            budget.release(Category::Buffers, 64 << 20);
+        }
+    }
+    story.cluster.advance(10_000);
+    (0..keys).for_each(|i| story.check(0, i));
+    (stand_ins.len(), story.rebuilding())
+}
+
+#[test]
+fn starved_stand_ins_make_way_for_nodes_with_memory() {
+    let (before, after) = stand_ins_beside_memory(Rules::all());
+    assert!(before > 0, "there is memory for all pages");
+    assert_eq!(after, 0);
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn stand_ins_that_stay_without_memory_are_seen() {
+    let (before, after) = stand_ins_beside_memory(Rules::without(proto::Bug::StarvedStandInStays));
+    assert!(before > 0 && after > 0, "{after} of {before}");
+}
+
+/// Of six nodes that are full one dies: what it had finds no room, until three of four items go, here and there.
+#[test]
+fn roles_that_are_missing_find_room_when_three_of_four_items_go() {
+    let mut story = full_nodes(6, &Setup::default(), Eviction::None);
+    let keys = story.fill();
+    story.cluster.kill(1);
+    story.cluster.advance(20_000);
+    let missing = |story: &Story| {
+        let map = story.cluster.coordinator.map().unwrap();
+        let absent = map.groups.iter().flat_map(|view| &view.parity).filter(|host| host.is_none()).count();
+        absent + story.rebuilding()
+    };
+    assert!(missing(&story) > 0, "there is memory for all");
+    for i in (0..keys).filter(|i| i % 4 != 0) {
+        story.delete([0, 2, 4][i % 3], i);
+    }
+    story.cluster.advance(60_000);
+    assert_eq!(missing(&story), 0, "{:?}", story.extents());
     (0..keys).for_each(|i| story.check(2, i));
 }

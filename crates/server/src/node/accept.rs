@@ -163,14 +163,17 @@ mod tests {
 
     /// A node of two workers that nobody runs, and what they would take.
     fn two_workers() -> (Arc<Shared>, [Inbox; 2]) {
+        let (shared, inboxes) = two_new_workers();
+        shared.workers.iter().for_each(runs);
+        (shared, inboxes)
+    }
+
+    fn two_new_workers() -> (Arc<Shared>, [Inbox; 2]) {
         let nowhere: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let (faces, inboxes): (Vec<_>, Vec<_>) = Crossings::mesh(2).into_iter().map(worker_ends).unzip();
         let config = NodeConfig { workers: 2, ..NodeConfig::local(NodeId(1), nowhere.into()) };
         let addresses = Addresses { memcached: nowhere, peer: nowhere, http: nowhere, native: None };
         let shared = Shared::new(config, addresses, faces, mpsc::channel(1).0);
-        for worker in &shared.workers {
-            runs(worker);
-        }
         (shared, inboxes.try_into().ok().unwrap())
     }
 
@@ -202,6 +205,15 @@ mod tests {
         let (shared, [_first, mut second]) = two_workers();
         stick(&shared);
         second_worker_gets_all(&shared, &mut second).await;
+    }
+
+    #[test]
+    fn workers_that_are_made_now_have_a_lease_to_run() {
+        let (shared, _inboxes) = two_new_workers();
+        let (now, lease_us) = (shared.clock.time(), shared.config.timing.node_lease_us);
+        assert!(shared.workers.iter().all(|worker| worker.silence_us(now) < lease_us));
+        let later = now + 2 * lease_us;
+        assert!(shared.workers.iter().all(|worker| worker.silence_us(later) > lease_us), "and no longer");
     }
 
     #[tokio::test]

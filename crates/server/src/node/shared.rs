@@ -317,6 +317,7 @@ impl Shared {
             profile: config.profile,
             shards: config.workers,
             entry: config.entry,
+            lease_us: config.timing.node_lease_us,
         }
     }
 

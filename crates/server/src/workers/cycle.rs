@@ -3,6 +3,7 @@
 //! It runs after every task that was ready at the same time, so whatever came in together goes out together: one Frame a parity,
 //! one write a link, one write a connection.
 
+use std::cell::RefMut;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -66,30 +67,38 @@ pub(crate) fn ask(worker: &Worker, now: Now, due: bool, mut send: impl FnMut(Nod
         host.tick(now);
     }
     host.flush(now);
-    while let Some((to, message)) = host.poll_message() {
+    while let Some((token, outcome)) = host.actions().next_answer() {
+        let asker = Asker::from(token);
+        match asker.awaits {
+            Awaits::Answer => worker.reply(now, asker, outcome),
+            _ => reply_to_others(worker, &mut host, now, token, outcome),
+        }
+    }
+    while let Some((to, message)) = host.actions().next_message() {
         send(to, message);
     }
+    if host.actions().are_any() {
+        ask_on(worker, host, now, &mut send);
+    }
+}
+
+/// What is seldom to be done.
+#[cold]
+fn ask_on(worker: &Worker, mut host: RefMut<'_, Host>, now: Now, send: &mut dyn FnMut(NodeId, PeerMessage)) {
     let mut later = Vec::new();
-    loop {
-        match host.poll_action() {
-            None => break,
-            Some(Action::Send { to, message }) => send(to, message),
-            Some(Action::Reply { token, outcome }) => {
-                let asker = Asker::from(token);
-                match asker.awaits {
-                    Awaits::Answer => worker.reply(now, asker, outcome),
-                    _ => reply_to_others(worker, &mut host, now, token, outcome),
-                }
-            }
-            Some(action @ (Action::Ask { .. } | Action::Write { .. })) => later.push(action),
-            Some(action) => carry_out(worker, &mut host, now, action),
+    while let Some(action) = host.poll_action() {
+        match action {
+            Action::Send { to, message } => send(to, message),
+            Action::Reply { token, outcome } => reply_to_others(worker, &mut host, now, token, outcome),
+            Action::Ask { .. } | Action::Write { .. } => later.push(action),
+            action => carry_out(worker, &mut host, now, action),
         }
     }
     drop(host);
     later.into_iter().for_each(|action| ask_host(worker, now, action));
 }
 
-/// An answer for somebody who is no client with a request.
+/// An answer, as a rule for somebody who is no client with a request.
 #[cold]
 fn reply_to_others(worker: &Worker, host: &mut Host, now: Now, token: Token, outcome: Outcome) {
     let asker = Asker::from(token);
@@ -98,7 +107,8 @@ fn reply_to_others(worker: &Worker, host: &mut Host, now: Now, token: Token, out
             worker.pump.request();
             host.following(now).hear(asker.slot, outcome);
         }
-        Awaits::Answer | Awaits::HostAnswer => worker.reply(now, asker, outcome),
+        Awaits::Answer => worker.reply(now, asker, outcome),
+        Awaits::HostAnswer => worker.reply_elsewhere(now, asker, outcome),
         Awaits::News | Awaits::HostNews => {
             worker.streams.end(token);
             worker.tell_from(host, now, asker, News::Ended(outcome));

@@ -111,6 +111,7 @@ impl Worker {
     }
 
     /// A request for what is at `place`, by the worker that has its group; its answer, if it is known at once.
+    #[inline]
     pub(crate) fn submit(
         &self,
         now: Now,
@@ -124,6 +125,17 @@ impl Worker {
         if shard == self.shard {
             return self.submit_here(now, asker, place, request);
         }
+        self.submit_elsewhere(now, (asker, shard), place, request)
+    }
+
+    #[inline(never)]
+    fn submit_elsewhere(
+        &self,
+        now: Now,
+        (asker, shard): (Asker, u16),
+        place: Place,
+        request: Box<Request>,
+    ) -> Option<Outcome> {
         if !self.crossings.may_ask(shard) {
             return Some(Outcome::Failed(Failure::Busy));
         }
@@ -162,7 +174,7 @@ impl Worker {
     pub(super) fn ask_onward(&self, now: Now, number: u64, place: Place, request: Box<Request>) {
         let asker = Asker { shard: self.shard, connection: 0, slot: number, awaits: Awaits::HostAnswer };
         if let Some(outcome) = self.submit(now, asker, place, request) {
-            self.reply(now, asker, outcome);
+            self.reply_elsewhere(now, asker, outcome);
         }
     }
 
@@ -178,7 +190,7 @@ impl Worker {
 
     /// For another worker, or for the host of this one.
     #[inline(never)]
-    fn reply_elsewhere(&self, now: Now, asker: Asker, outcome: Outcome) {
+    pub(super) fn reply_elsewhere(&self, now: Now, asker: Asker, outcome: Outcome) {
         if asker.shard != self.shard {
             return self.crossings.answer(asker, outcome);
         }

@@ -633,10 +633,11 @@ fn who_does_not_read_or_grants_nothing_or_sends_half_is_closed_in_time() {
 fn a_request_whose_deadline_has_passed_is_not_begun() {
     let limits = ConnectionLimits { outstanding_bytes: 1, ..Default::default() };
     // Nobody has a map: what is asked first waits until its own deadline, and what comes behind it is not begun before.
-    let cluster = crate::harness::coordinator(&Plan::default());
+    let plan = Plan { timing: proto::Timing::from_lease(200_000), ..Plan::default() };
+    let cluster = crate::harness::coordinator(&plan);
     let mut config = server::NodeConfig::local(types::NodeId(0), cluster.address());
     config.limits = limits;
-    config.timing = proto::Timing::from_lease(200_000);
+    config.timing = plan.timing;
     let node = server::Node::start(config).expect("a free port");
     let addr = node.addresses().native.expect("a native listener");
     let mut client = Native {

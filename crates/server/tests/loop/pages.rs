@@ -105,7 +105,9 @@ fn the_coordinator_has_pages_too() {
 fn a_node_without_a_cluster_is_alive_and_not_ready_and_says_why() {
     let plan = Plan { nodes: 2, profile: "rs(1+1)", groups: 2, ..Plan::default() };
     let server = coordinator(&plan);
-    let node = Node::start(NodeConfig::local(types::NodeId(0), server.address())).unwrap();
+    let mut config = NodeConfig::local(types::NodeId(0), server.address());
+    config.timing = plan.timing;
+    let node = Node::start(config).unwrap();
     let http = node.addresses().http;
     assert_eq!(http_get(http, "/healthz").0, 200);
     let (code, body) = http_get(http, "/readyz");

@@ -39,7 +39,8 @@ impl AtRest<'_> {
     fn stirring(&self) -> Option<String> {
         let (map, nodes) = (self.cluster.map()?, &self.cluster.nodes);
         let takes_chunks = map.groups.iter().any(GroupView::takes_chunks);
-        let is_starved = map.groups.iter().flat_map(|view| &view.data).any(|role| self.is_starved(role));
+        let is_starved =
+            map.groups.iter().any(|view| view.data.iter().any(|role| self.is_starved(view, role)));
         let unrest = takes_chunks.then(|| chunks::unrest(map, nodes, is_starved)).flatten();
         unrest.or_else(|| quotas::unrest(map, nodes))
     }
@@ -58,10 +59,6 @@ impl AtRest<'_> {
     /// Whether every parity is in sync that could be, and no node has two roles that needs not: as long as a living node
     /// without a role in the group has the memory, another member can be built there.
     fn is_protected(&self, view: &GroupView) -> bool {
-        let Some(map) = self.cluster.map() else { return false };
-        let needed = (self.options.memory.area_extents + 1) as usize * EXTENT_BYTES;
-        let has_room =
-            |node: NodeId| self.cluster.nodes[usize::from(node.0)].budget.has_room_for_extent(needed);
         let protection = self.options.protection();
         let is_missing = |(row, host): (usize, &Option<HostId>)| {
             host.is_none() && protection.has_teachers(view, RoleIndex((view.k() + row) as u8))
@@ -73,10 +70,21 @@ impl AtRest<'_> {
         if !view.is_steady() || !missing && !crowded && view.learners.is_empty() {
             return true;
         }
-        let is_free =
-            |node: &NodeInfo| node.alive && view.roles_on(node.host.node) == 0 && has_room(node.host.node);
-        let is_learning = view.learners.iter().any(|learner| has_room(learner.host.node));
-        !is_learning && !map.nodes.iter().any(is_free)
+        let is_learning = view.learners.iter().any(|learner| self.has_room(learner.host.node));
+        !is_learning && !self.is_place_free(view)
+    }
+
+    /// Whether a living node without a role in the group has the memory for any of its roles.
+    fn is_place_free(&self, view: &GroupView) -> bool {
+        let is_free = |node: &NodeInfo| {
+            node.alive && view.roles_on(node.host.node) == 0 && self.has_room(node.host.node)
+        };
+        self.cluster.map().is_some_and(|map| map.nodes.iter().any(is_free))
+    }
+
+    fn has_room(&self, node: NodeId) -> bool {
+        let needed = (self.options.memory.area_extents + 1) as usize * EXTENT_BYTES;
+        self.cluster.nodes[usize::from(node.0)].budget.has_room_for_extent(needed)
     }
 
     fn is_group_whole(&self, view: &GroupView) -> bool {
@@ -91,7 +99,7 @@ impl AtRest<'_> {
             let nowhere = || self.cluster.nodes.iter().all(|node| node.state == Life::Down);
             let has_ended =
                 data.status == RoleStatus::Lost || data.status == RoleStatus::Accepted && nowhere();
-            if has_ended || self.is_starved(data) {
+            if has_ended || self.is_starved(view, data) {
                 return true;
             }
             if data.status != RoleStatus::Full {
@@ -110,11 +118,13 @@ impl AtRest<'_> {
         })
     }
 
-    /// Whether a stand-in cannot be rebuilt because its node has no memory left: nothing will change that here.
-    fn is_starved(&self, role: &DataRole) -> bool {
+    /// Whether a stand-in cannot be rebuilt because its node has no memory left, and none has that it could make way for: nothing
+    /// will change that here.
+    fn is_starved(&self, view: &GroupView, role: &DataRole) -> bool {
         let budget = |host: HostId| &self.cluster.nodes[usize::from(host.node.0)].budget;
         matches!(role.status, RoleStatus::Rebuilding { .. })
             && role.primary.is_some_and(|host| !budget(host).has_room_for_extent(EXTENT_BYTES))
+            && !self.is_place_free(view)
     }
 
     /// Where something is missing.
@@ -210,9 +220,9 @@ impl AtRest<'_> {
     /// A key that is not lost can be read in the end.
     pub(crate) fn check_last_read(&self, book: &mut Book, key: usize, call: u32) {
         let member = self.clients.keys()[key].member;
-        let role =
-            self.cluster.map().and_then(|map| map.group(member.group)?.data_role(member.role)).copied();
-        if role.is_some_and(|role| self.is_starved(&role)) {
+        let view = self.cluster.map().and_then(|map| map.group(member.group));
+        let role = view.and_then(|view| view.data_role(member.role)).copied();
+        if view.zip(role).is_some_and(|(view, role)| self.is_starved(view, &role)) {
             return;
         }
         let status = role.map(|role| role.status);

@@ -117,6 +117,16 @@ impl ChunkPages {
         u64::from(self.lock().free_count) * CHUNK_PAGE_BYTES as u64 + extents * EXTENT_BYTES as u64
     }
 
+    /// Whether so many bytes of what clients write may come: of the budget what is kept for members that are to come is not theirs.
+    #[must_use]
+    pub fn has_room_to_grow(&self, bytes: usize) -> bool {
+        let kept = self.0.budget.kept();
+        kept == 0 || {
+            let new = self.0.budget.room_for_chunks().saturating_sub(kept);
+            u64::from(self.lock().free_count) * CHUNK_PAGE_BYTES as u64 + new >= bytes as u64
+        }
+    }
+
     /// Whether chunks have less than their share of the memory ([`crate::CHUNK_SHARE`]).
     #[must_use]
     pub fn lacks_share(&self) -> bool {

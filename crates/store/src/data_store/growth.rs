@@ -40,7 +40,7 @@ impl Growth {
         wanted: u32,
         suits: impl Fn(u32) -> bool,
     ) -> Option<Reach> {
-        if !self.open || !budget.has_room_for_extent(RUN_BYTES) {
+        if !self.open || !budget.has_room_to_grow(RUN_BYTES) {
             return None;
         }
         let end = (area.limit_bytes() / EXTENT_BYTES) as u32;
@@ -51,7 +51,7 @@ impl Growth {
         let usable = area.runs_of(extent).count;
         let reach = Reach::step(extent, usable, wanted);
         let missing = reach.runs().len() - usable as usize;
-        budget.has_room_for_extent(missing * RUN_BYTES).then_some(reach)
+        budget.has_room_to_grow(missing * RUN_BYTES).then_some(reach)
     }
 
     /// That no extent is passed over for good.

@@ -49,7 +49,7 @@ use reclaim::{Ground, Reclaimer};
 use search::Search;
 use slots::Slots;
 use surrender::{Hand, runs_of};
-use types::{Addr, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, Reach};
+use types::{Addr, EXTENT_BYTES, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, Reach};
 
 /// Why a replica could not be taken over.
 #[derive(Debug, thiserror::Error)]
@@ -423,6 +423,15 @@ impl DataStore {
     #[must_use]
     pub fn absent_count(&self) -> u32 {
         self.contents.absent().count()
+    }
+
+    /// What the area takes once all pages are here, in bytes: whole extents, of which every page in use needs one.
+    #[must_use]
+    pub fn whole_bytes(&self) -> u64 {
+        let touched = self.contents.replica().touched();
+        let next = |from: u32| touched.first_present(from).map(|page| page / PAGES_PER_EXTENT);
+        let extents = std::iter::successors(next(0), |extent| next((extent + 1) * PAGES_PER_EXTENT));
+        extents.count() as u64 * EXTENT_BYTES as u64
     }
 
     /// Stores what a repair brought and marks the pages present. Pages that are present already keep their bytes.

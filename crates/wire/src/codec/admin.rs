@@ -21,7 +21,15 @@ wire_struct!(NodeLayout { state, zone });
 wire_struct!(RepairSettings { paused, bytes_per_second, memory_bytes });
 wire_struct!(ScrubSettings { generation, running, repair, bytes_per_second } if has_a_successor);
 wire_struct!(ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected });
-wire_struct!(StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost });
+wire_struct!(StopReport {
+    node,
+    data_roles,
+    parity_roles,
+    losses_survived_after,
+    groups_lost,
+    unheard,
+    heartbeat_us
+});
 wire_struct!(NodeLoad {
     used_bytes,
     limit_bytes,
@@ -31,7 +39,7 @@ wire_struct!(NodeLoad {
     repair_bytes_per_second,
     scrub
 });
-wire_struct!(Expectations { cluster, profile, shards, entry });
+wire_struct!(Expectations { cluster, profile, shards, entry, lease_us });
 
 /// Whether there can be a scrub after this one.
 fn has_a_successor(scrub: &ScrubSettings) -> bool {
@@ -108,7 +116,10 @@ impl Wire for AdminCommand {
                 put_tagged(2, node, out);
                 loss.put(out);
             }
-            Self::CanStop { node } => put_tagged(3, node, out),
+            Self::CanStop { node, heard_within_us } => {
+                put_tagged(3, node, out);
+                heard_within_us.put(out);
+            }
             Self::PauseRepair => 4u8.put(out),
             Self::ResumeRepair => 5u8.put(out),
             Self::LimitRepair { bytes_per_second, memory_bytes } => {
@@ -138,7 +149,7 @@ impl Wire for AdminCommand {
             0 => Self::Drain { node: Wire::take(from)? },
             1 => Self::Undrain { node: Wire::take(from)? },
             2 => Self::Fence { node: Wire::take(from)?, loss: Wire::take(from)? },
-            3 => Self::CanStop { node: Wire::take(from)? },
+            3 => Self::CanStop { node: Wire::take(from)?, heard_within_us: Wire::take(from)? },
             4 => Self::PauseRepair,
             5 => Self::ResumeRepair,
             6 => Self::LimitRepair { bytes_per_second: Wire::take(from)?, memory_bytes: Wire::take(from)? },

@@ -47,6 +47,7 @@ wire_choice!(ToCoordinator {
     14 => Quotas { 0: report },
     15 => Chunks { 0: report },
     16 => Converted { member: member, namespace: namespace, number: number },
+    17 => Starved { group: group, role: role, term: term, bytes: bytes },
 });
 wire_enum!(ChunkReport {
     0 => Open { group: group },

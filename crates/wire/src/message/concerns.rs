@@ -25,6 +25,7 @@ impl ToCoordinator {
             | Self::Quotas(_)
             | Self::Chunks(_)
             | Self::Converted { .. }
+            | Self::Starved { .. }
             | Self::Admin { .. } => None,
         }
     }

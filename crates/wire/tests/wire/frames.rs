@@ -33,7 +33,7 @@ const KINDS: [std::ops::RangeInclusive<u8>; 9] = [
     0x60..=0x6f,
     0x80..=0x87,
     0x90..=0x93,
-    0xa0..=0xa0,
+    0xa0..=0xa1,
 ];
 
 fn kinds() -> impl Iterator<Item = u8> {
@@ -95,7 +95,7 @@ fn ack() -> Message {
 #[test]
 fn the_layout_is_the_one_in_the_format_document() {
     let mut expected = Vec::new();
-    expected.extend_from_slice(b"GSTL\x0c\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
+    expected.extend_from_slice(b"GSTL\x0d\x23\x03\x00\x88\x77\x66\x55\x44\x33\x22\x11\x99\0\0\0\0\0\0\0");
     expected.extend_from_slice(b"\x2a\0\0\0\0\0\0\0\x22\0\0\0");
     let body = b"\x07\0\0\0\x02\0\0\0\0\0\0\0\x04\x01\x05\0\0\0\x58\x02\0\0\0\0\0\0\x40\x42\x0f\0\0\0\0\0";
     expected.extend_from_slice(&crc32c::crc32c(body).to_le_bytes());

@@ -484,11 +484,11 @@ structs! {
     RepairSettings { paused, bytes_per_second, memory_bytes }
     ScrubProgress { generation, checked_pages, left_pages, mismatches, corrected }
     AdminRequest { expect, command }
-    StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost }
+    StopReport { node, data_roles, parity_roles, losses_survived_after, groups_lost, unheard, heartbeat_us }
     NodeLoad {
         used_bytes, limit_bytes, member_bytes, repair_done_bytes, repair_left_bytes, repair_bytes_per_second, scrub
     }
-    Expectations { cluster, profile, shards, entry }
+    Expectations { cluster, profile, shards, entry, lease_us }
     Registration { info, expect, holds, promised, map }
     KeptRecords { epoch, position, electors, records }
     Forming { expected, here }
@@ -564,6 +564,7 @@ choices! {
         9 HandedOver { group, role, term, since, asked_at, epoch } 10 Admin { id, request }
         11 Kept { epoch, position } 12 Recalled { epoch, kept } 13 Confirmed { group, view, epoch }
         14 Quotas { 0 } 15 Chunks { 0 } 16 Converted { member, namespace, number }
+        17 Starved { group, role, term, bytes }
     }
     LearnPart {
         0 Begin { rows, classes } 1 Run { run, pages, bytes } 2 Segment { segment, entries } 3 End { runs }
@@ -585,7 +586,7 @@ choices! {
     OnFinding { 0 Report {} 1 Correct {} }
     Entry { 0 Founder {} 1 Joiner {} }
     AdminCommand {
-        0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node } 4 PauseRepair {}
+        0 Drain { node } 1 Undrain { node } 2 Fence { node, loss } 3 CanStop { node, heard_within_us } 4 PauseRepair {}
         5 ResumeRepair {} 6 LimitRepair { bytes_per_second, memory_bytes } 7 Apply { layout }
         8 StartScrub { finding, bytes_per_second } 9 StopScrub {} 10 Remove { node }
         11 AcceptLoss { pool, slots, namespace } 12 SetLossPolicy { policy } 13 Reset {}

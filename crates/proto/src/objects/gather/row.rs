@@ -383,6 +383,10 @@ impl Row {
             Source::Failed(Answer::NoHolder) => {
                 view.is_some_and(|view| view.holders_of(RoleIndex(*role as u8)).iter().next().is_none())
             }
+            // Whoever is to get it makes it of what those have who are whole.
+            Source::Failed(Answer::NotWhole) => {
+                view.is_some_and(|view| view.holders_of(RoleIndex(*role as u8)).whole.is_none())
+            }
             _ => false,
         };
         let (mut gone, left): (Vec<usize>, Vec<usize>) = (0..self.cells.len()).partition(is_gone);
@@ -477,6 +481,26 @@ mod tests {
         assert!(!row.is_lost(&code(), Some(&view)));
         row.miss(&code(), host(2), &missing(2, 1), true);
         assert!(row.is_lost(&code(), Some(&view)));
+    }
+
+    #[test]
+    fn a_row_is_lost_though_others_are_to_get_it_where_too_few_are_whole() {
+        let mut view = view();
+        view.holders[0] = Holders { whole: None, filling: holder(3, 2) };
+        view.holders[2] = Holders { whole: None, filling: holder(4, 2) };
+        let stripe =
+            Geometry { len: 1000, chunk_len: 65_536, k: 2, layout: ObjectLayout::Spread }.stripe(0).unwrap();
+        let run = stripe.run(0, u64::MAX).unwrap();
+        let mut row = Row::new(stripe, run, GroupId(0), &code(), Time(0), false);
+        row.take_wanted(&code(), Time(0), &view, |_| true);
+        let lacks = |role| Missing { whole: false, ..missing(role, 1) };
+        row.miss(&code(), host(3), &lacks(0), true);
+        row.take_wanted(&code(), Time(1), &view, |_| true);
+        assert!(!row.is_lost(&code(), Some(&view)), "the other one has not answered");
+        row.miss(&code(), host(4), &lacks(2), true);
+        assert!(row.is_lost(&code(), Some(&view)));
+        view.holders[2].whole = holder(5, 3);
+        assert!(!row.is_lost(&code(), Some(&view)), "somebody has it");
     }
 
     #[test]

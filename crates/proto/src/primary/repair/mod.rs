@@ -1,7 +1,8 @@
 //! Page repair: at a stand-in (R1, R2, R6) and at the other primaries (R3). Group protocol, section 5.
 //!
 //! A stand-in without memory for all of its pages stays one that is rebuilding: what requests wait for is repaired in place of
-//! other pages (`DataStore::surrender`), and the sweep pauses until there is memory.
+//! other pages (`DataStore::surrender`), and the sweep pauses until there is memory. If that lasts, the coordinator hears of it: a node
+//! that has memory may be found.
 
 mod read;
 mod session;
@@ -41,6 +42,8 @@ pub(super) struct Repair {
     reported: Option<Time>,
     /// When this node had no memory for swept pages, as long as the sweep pauses for that: a retry time-out.
     starved: Option<Time>,
+    /// When there was none for the first time, as long as pages are absent.
+    first_starved: Option<Time>,
     surrenders: Surrenders,
     /// When to try again what came to nothing; none if nothing did.
     again_at: Option<Time>,
@@ -164,6 +167,7 @@ impl Repair {
     /// Tells the coordinator that no page is absent.
     pub(super) fn report_if_whole(&mut self, context: &mut Context<'_>, core: &Core, store: &DataStore) {
         if self.reported.is_none() && self.starved.is_none() && store.absent_count() == 0 {
+            self.first_starved = None;
             self.reported = Some(context.now.time);
             let (group, role) = (core.member().group, core.member().role);
             context.coordinator(ToCoordinator::Repaired { group, role, term: core.term() });
@@ -291,12 +295,26 @@ impl Repair {
             if wanted {
                 self.try_again(context);
             } else {
-                self.starved = Some(context.now.time);
+                self.starve(context, core, store);
             }
             return false;
         }
         self.repaired_bytes += repaired.bytes.len() as u64;
         true
+    }
+
+    /// The sweep pauses. One of several sessions that end without memory is enough for that.
+    fn starve(&mut self, context: &mut Context<'_>, core: &Core, store: &DataStore) {
+        if self.starved.replace(context.now.time).is_some() {
+            return;
+        }
+        // Once may be by chance, and eviction may make room. That some pages come says nothing: what readers ask for takes the place of
+        // other pages, and the sweep brings the rest of its extents.
+        let first = *self.first_starved.get_or_insert(context.now.time);
+        if context.now.time.since(first) >= context.timing.retry_us {
+            let (group, role, bytes) = (core.member().group, core.member().role, store.whole_bytes());
+            context.coordinator(ToCoordinator::Starved { group, role, term: core.term(), bytes });
+        }
     }
 
     fn fill_or_surrender(

@@ -105,6 +105,7 @@ impl Presiding {
                 ToCoordinator::FetchView { .. }
                 | ToCoordinator::Chunks(_)
                 | ToCoordinator::Converted { .. }
+                | ToCoordinator::Starved { .. }
                 | ToCoordinator::Stalled { .. }
                 | ToCoordinator::Repaired { .. }
                 | ToCoordinator::Fenced { .. }

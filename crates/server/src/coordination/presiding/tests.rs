@@ -48,7 +48,7 @@ fn registration_of(host: HostId) -> ToCoordinator {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let (peer, memcached, http) = (nowhere, nowhere, nowhere);
     let info = NodeInfo { host, peer, memcached, http, native: None, zone: String::new(), alive: true };
-    let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder };
+    let expect = Expectations { cluster: None, profile: None, shards: 1, entry: Entry::Founder, lease_us: 0 };
     ToCoordinator::Register(Registration { info, expect, holds: None, promised: types::Epoch(0), map: 0 })
 }
 

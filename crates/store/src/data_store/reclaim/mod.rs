@@ -130,11 +130,10 @@ impl Reclaimer {
         proposal.unwrap_or(Reclaim::Nothing)
     }
 
-    /// Only where items may be evicted: else all that is there is needed.
+    /// Where nothing may be evicted, only if there are slots for all of it elsewhere.
     fn reclaim_extent(&mut self, ground: &mut Ground<'_>) -> Option<Reclaim> {
-        let may_go =
-            ground.eviction == Eviction::Clock && ground.has_evictable() && ground.contents.is_whole();
-        if !may_go || has_claimed_enough(ground) {
+        let may_go = ground.eviction == Eviction::None || ground.has_evictable();
+        if !may_go || !ground.contents.is_whole() || has_claimed_enough(ground) {
             return None;
         }
         self.leaving.tend(ground.slots);

@@ -76,10 +76,11 @@ impl Windows {
         self.go_on(ground)
     }
 
-    /// Items of the extent that is being emptied, or of the highest one that can be; or colder ones elsewhere, which `clock` finds.
+    /// Items of the extent that is being emptied, or of the highest one that can be; or colder ones elsewhere, which `clock` finds. Where
+    /// nothing is evicted all of them move.
     pub(super) fn empty_extent(&mut self, ground: &mut Ground<'_>, clock: &mut Hand) -> Option<Reclaim> {
         if self.window.is_none() {
-            let window = highest_extent(ground)?;
+            let window = extent_to_empty(ground)?;
             self.hold(ground.slots, window);
         }
         let proposal = self.make_room_elsewhere(ground, clock).or_else(|| self.go_on(ground))?;
@@ -212,16 +213,23 @@ impl Windows {
     }
 }
 
-/// An extent as a window: the highest one that can be emptied, among the highest ones.
-fn highest_extent(ground: &Ground<'_>) -> Option<Window> {
+/// An extent as a window: the highest one that can be emptied; where nothing is evicted that with the least to be moved, among the highest
+/// ones.
+fn extent_to_empty(ground: &Ground<'_>) -> Option<Window> {
     let extents = ground.allocator().runs().len() as u32 / RUNS_PER_EXTENT;
     let firsts = (0..extents).rev().map(|extent| extent * RUNS_PER_EXTENT);
     let there = firsts.filter(|first| ground.allocator().is_active(*first)).take(MAX_WINDOWS);
     // One into which something reaches from below, or out of which something reaches, is passed over.
     let whole =
         |first: &u32| whole_spans(ground.allocator(), *first, RUNS_PER_EXTENT) == Some(RUNS_PER_EXTENT);
-    let first = there.filter(whole).find(|first| cost(ground, *first, RUNS_PER_EXTENT).is_some())?;
-    Some(Window { elsewhere_bytes: EXTENT_BYTES, ..Window::new(first, RUNS_PER_EXTENT) })
+    let possible = |first| Some((cost(ground, first, RUNS_PER_EXTENT)?, first));
+    let mut possible = there.filter(whole).filter_map(possible);
+    let (found, elsewhere_bytes) = match ground.eviction {
+        Eviction::Clock => (possible.next(), EXTENT_BYTES),
+        Eviction::None => (possible.min_by_key(|(cost, _)| *cost), 0),
+    };
+    let (_, first) = found?;
+    Some(Window { elsewhere_bytes, ..Window::new(first, RUNS_PER_EXTENT) })
 }
 
 /// Slots for items that move, counted before any of them is taken.
