@@ -120,6 +120,20 @@ impl StandAlone {
 }
 
 #[test]
+fn a_node_that_ended_a_moment_ago_counts_as_lost_when_the_next_one_is_to_be_stopped() {
+    let mut cluster = StandAlone::start();
+    (0..3).for_each(|_| cluster.start_node());
+    let http = cluster.coordinator_http();
+    within("ok", PATIENCE, || status(http).0 == 0);
+    let (code, text, error) = gestalt(http, &["node", "can-stop", "1"]);
+    assert_eq!(code, 3, "after it nothing is survived: {text}{error}");
+    // Nobody tells the coordinator, which waits for the lease.
+    cluster.nodes[0] = None;
+    let (code, text, error) = gestalt(http, &["node", "can-stop", "1"]);
+    assert!(code == 4 && error.contains("node 0 has not been heard since this was asked"), "{text}{error}");
+}
+
+#[test]
 fn when_nobody_presides_nothing_is_well_and_what_a_dead_node_served_is_named() {
     let mut cluster = StandAlone::start();
     let coordinator = cluster.coordinator_http();

@@ -50,22 +50,6 @@ fn can_stop_tells_harmless_from_degrading_from_fatal() {
 }
 
 #[test]
-fn a_node_that_ended_a_moment_ago_counts_as_lost_when_the_next_one_is_to_be_stopped() {
-    let cluster = LocalCluster::start(&Options {
-        flags: ["--restart", "always"].map(str::to_owned).to_vec(),
-        ..Options::default()
-    });
-    let cluster = cluster.expect("a cluster starts");
-    at_rest(&cluster);
-    for _ in 0..3 {
-        eventually("may be stopped", || run(&cluster, &["node", "can-stop", "1"]).0 == 0);
-        cluster.kill_nodes(&[0]);
-        let (code, text, error) = run(&cluster, &["node", "can-stop", "1"]);
-        assert_ne!(code, 0, "{text}{error}");
-    }
-}
-
-#[test]
 fn a_drain_is_refused_with_the_way_out_or_remembered() {
     let cluster = cluster(1);
     let (code, drained) = json(&cluster, &["node", "drain", "5", "--wait"]);

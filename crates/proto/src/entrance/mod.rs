@@ -196,6 +196,8 @@ impl Entrance {
         if self.serves.is_some() {
             return match self.is_own(cluster, epoch) {
                 true => Verdict::End(End::Refused(format!("{taken}, which has taken its place"))),
+                // The one before it has said so when this process waited for its place, and it comes late.
+                false if cluster == self.serves => Verdict::Nothing,
                 false => Verdict::Foreign(taken),
             };
         }

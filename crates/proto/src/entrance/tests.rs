@@ -49,13 +49,14 @@ fn who_serves_ends_only_if_its_own_cluster_has_fenced_it_or_given_its_place_away
         refused(Some(OWN), 2, true),
         refused(Some(ClusterId(8)), 4, true),
         refused(None, 1, false),
-        occupied(Some(OWN), 2),
         occupied(Some(ClusterId(8)), 4),
         occupied(None, 4),
         map(ClusterId(8)),
     ] {
         assert!(matches!(serving().receive(Time(0), foreign), Verdict::Foreign(_)));
     }
+    let late = occupied(Some(OWN), 2);
+    assert_eq!(serving().receive(Time(0), late), Verdict::Nothing, "of when it waited for its place");
 }
 
 #[test]

@@ -82,8 +82,8 @@ fn hunting_ground(bug: Bug) -> (Focus, u64) {
         | Bug::ResultDroppedEarly
         | Bug::ResultsForgottenAtTakeover
         | Bug::RetryBesideItself
-        | Bug::RefusalNotKept
         | Bug::SessionsNotLearned => (Focus::Sessions, 150),
+        Bug::RefusalNotKept => (Focus::Sessions, 400),
         Bug::LeavingKeyWritten | Bug::DepartedIsMiss | Bug::GoneBeforeArrival | Bug::VersionsAnew => {
             (Focus::Conversions, 150)
         }
