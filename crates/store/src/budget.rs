@@ -171,7 +171,7 @@ impl Budget {
         self.kept() > 0 && !self.has_room_to_grow(0)
     }
 
-    /// Of [`Self::room_for_chunks`], what is kept for members that are to come.
+    /// Bytes of the limit that are kept for members that are to come.
     #[must_use]
     pub fn kept(&self) -> u64 {
         self.0.kept.load(Ordering::Relaxed)

@@ -489,7 +489,6 @@ pub fn locate_scan(host: &Host, scan: &Scan) -> Place {
     host.views.locate_scan(scan)
 }
 
-/// Memory goes bad, for tests of what notices.
 /// See [`Host::carry_out`]: where there is anything.
 #[inline(never)]
 fn carry_out_all(host: &mut Host, now: Now) -> bool {
@@ -508,6 +507,7 @@ fn carry_out_all(host: &mut Host, now: Now) -> bool {
     any
 }
 
+/// Memory goes bad, for tests of what notices.
 #[cfg(feature = "planted-bugs")]
 impl Host {
     /// Flips the bits of `mask` in a byte of the area of the parity, or else of the primary, that is `member` here.

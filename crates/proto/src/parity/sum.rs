@@ -4,8 +4,8 @@
 
 use store::{Area, Budget, Category, OutOfMemory, PageSet};
 use types::{
-    DataRole, EXTENT_BYTES, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach,
-    RoleIndex, RunClass, Seq,
+    DataRole, GroupView, IndexOp, PAGE_BYTES, PageRange, RUN_BYTES, RUNS_PER_EXTENT, Reach, RoleIndex,
+    RunClass, Seq,
 };
 use wire::message::Record;
 
@@ -129,7 +129,14 @@ impl Sum {
     /// Whether `role` may use an extent so far for what clients write: members that are to come here have the first claim on what memory
     /// is left.
     pub(super) fn grant_growth(&mut self, role: RoleIndex, reach: Reach) -> bool {
-        let may_grow = self.area.is_usable(reach.0) || self.budget.has_room_to_grow(EXTENT_BYTES);
+        // No area is so large.
+        if reach.0 as usize >= self.area.limit_bytes() / RUN_BYTES {
+            return false;
+        }
+        let missing = reach.runs().len().saturating_sub(self.area.runs_of(reach.extent()).count as usize);
+        // Where nothing is kept for members the area itself says what it needs: some of it may be paid for.
+        let may_grow =
+            missing == 0 || self.budget.kept() == 0 || self.budget.has_room_to_grow(missing * RUN_BYTES);
         may_grow && self.grant(role, reach).is_ok()
     }
 

@@ -328,6 +328,21 @@ fn what_is_idle_for_long_goes_back_a_part_at_a_time() {
 }
 
 #[test]
+fn what_clients_write_leaves_what_is_kept_for_members_and_takes_pages_that_are_free() {
+    let budget = Budget::new(32 * EXTENT_BYTES as u64);
+    let pages = ChunkPages::new(budget.clone()).unwrap();
+    let room = budget.room_for_chunks();
+    assert!(pages.has_room_to_grow(usize::MAX), "where nothing is kept whoever takes pages finds out");
+    budget.keep_for_members(room - EXTENT_BYTES as u64);
+    assert!(pages.has_room_to_grow(EXTENT_BYTES) && !pages.has_room_to_grow(EXTENT_BYTES + 1));
+    budget.keep_for_members(room);
+    assert!(!pages.has_room_to_grow(1));
+    let taken = build(&pages, CELL, 1, 0);
+    assert!(pages.has_room_to_grow(EXTENT_BYTES - 2 * CELL as usize), "the rest of its extent is there");
+    drop(taken);
+}
+
+#[test]
 fn whoever_needs_memory_gets_what_is_idle_in_any_pool() {
     let budget = Budget::new(20 * EXTENT_BYTES as u64);
     let pools = [(); 2].map(|()| ChunkPages::new(budget.clone()).unwrap());
