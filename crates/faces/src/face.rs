@@ -48,6 +48,9 @@ pub trait Face: Default + 'static {
     /// Prints the outcome of a request on `key`. Of a value that [`Self::streams`] all that stands before its bytes.
     fn print(style: &Self::Style, key: &[u8], outcome: &Outcome, out: &mut Vec<u8>);
 
+    /// The same of a read that has found `item`, whose bytes lie elsewhere in memory.
+    fn print_found(style: &Self::Style, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>);
+
     /// Whether `key` is looked at when the outcome is printed; such commands are counted for themselves (`cmd_meta`).
     fn prints_key(style: &Self::Style) -> bool;
 

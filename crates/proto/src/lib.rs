@@ -48,6 +48,6 @@ pub use objects::{
     SeenLink, WrongStripe,
 };
 pub use parity::ScrubFinding;
-pub use primary::LostKey;
+pub use primary::{LostKey, QuickRead, Seen};
 pub use rules::{Bug, Rules};
 pub use secret::Secret;

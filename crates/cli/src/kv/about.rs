@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use client::reply::Reply;
-use client::{Client, ClientError, Connection, FailureCode, Location};
+use client::{Client, ClientError, Connection, FailureCode, Location, fetch_json};
 use cluster::Codes;
 use gestalt::Located;
 use serde::Serialize;
-use types::{ClusterMap, GroupId, NodeId, Profile};
+use server::NodeStatus;
+use types::{ClusterMap, GroupId, NamespaceId, NodeId, Profile};
 
 use super::way::Way;
 use super::{ATTEMPT, exit_of, not_found};
@@ -83,8 +84,10 @@ struct Stat {
     profile: Option<Profile>,
     /// Losses of nodes that the profile makes up for.
     losses_asked: Option<usize>,
-    /// Losses of nodes that all of it survives now, by the map.
+    /// Losses of nodes that all of it survives now, by the map; none where it is lost.
     losses_survived: Option<usize>,
+    /// Too few of its chunks are left, as far as that was found: of that the map says nothing.
+    lost: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     chunks: Option<Chunks>,
 }
@@ -97,14 +100,26 @@ pub async fn stat(client: &mut Client, key: &str, format: Format, limit: Duratio
     let (location, facts) = ask(client, key, limit).await?;
     let facts = facts?.ok_or_else(|| not_found(key))?;
     let map = client.map().await.map_err(exit_of)?;
-    let stat = facts
+    let mut stat = facts
         .stat(key, &location, map)
         .ok_or_else(|| Exit::Unreachable("a node's answer is not understood".to_owned()))?;
+    stat.lost = stat.chunks.is_some() && is_lost(map, &location, key, limit).await;
+    stat.losses_survived = stat.losses_survived.filter(|_| !stat.lost);
     match format {
         Format::Table => output::print(&stat.table()),
         Format::Json => output::print_json(&stat),
     }
     Ok(())
+}
+
+/// Whether the node that has `key` knows that too few chunks of its value are left.
+async fn is_lost(map: &ClusterMap, location: &Location, key: &str, limit: Duration) -> bool {
+    let node = location.primary.and_then(|host| map.node(host.node));
+    let Some(node) = node else { return false };
+    let answer = fetch_json::<NodeStatus>(node.http, "/status", limit).await;
+    let named = answer.map(|status| status.lost_keys).unwrap_or_default();
+    let name = key.as_bytes().escape_ascii().to_string();
+    named.iter().any(|known| known.namespace == NamespaceId::DEFAULT && known.key == name)
 }
 
 /// Prints where `key` lies.
@@ -230,6 +245,7 @@ impl Facts {
             profile,
             losses_asked: profile.map(Profile::tolerance),
             losses_survived: groups.into_iter().map(survives).min().flatten(),
+            lost: false,
             chunks: self.chunks(map),
         })
     }
@@ -308,10 +324,9 @@ impl Stat {
             row("groups", groups.join(" "));
         }
         row("profile", or_dash(self.profile));
-        row(
-            "losses survived",
-            format!("{} of {}", or_dash(self.losses_survived), or_dash(self.losses_asked)),
-        );
+        let survived = format!("{} of {}", or_dash(self.losses_survived), or_dash(self.losses_asked));
+        let lost = || "none: too few of its chunks are left".to_owned();
+        row("losses survived", if self.lost { lost() } else { survived });
         row(
             "expires in",
             self.expires_in_seconds.map_or("never".to_owned(), |seconds| format!("{seconds} s")),

@@ -200,8 +200,9 @@ fn explain_gathered(gathered: &GatheredReport) -> String {
             "unknown: the coordinator was started again, and waits up to two leases for {missing} of {cluster}"
         ),
         _ => format!(
-            "unknown: the coordinator was started again, and goes on with {cluster} when {lacking} more of its nodes answer: start \
-             or reach {missing}, or see --without-quorum of `gestalt coordinator` if they are gone for good"
+            "unknown: the coordinator was started again, and goes on with {cluster} when {lacking} more of its nodes answer: reach \
+             {missing}, or see --without-quorum of `gestalt coordinator` if their processes are gone (one that was started anew knows \
+             nothing of it)"
         ),
     }
 }

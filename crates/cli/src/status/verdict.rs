@@ -183,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn where_nodes_are_full_memory_is_named_and_where_one_is_silent_the_lost_are() {
+        let full = Assessment { refusing_nodes: vec![NodeId(2)], ..found(&[Health::Degraded]) };
+        let (code, text) = told(&full, FRESH);
+        assert!(code == 3 && text.contains("no memory for what is missing"), "{text}");
+        let silent = Assessment { silent_nodes: vec![NodeId(1)], ..full };
+        assert!(told(&silent, FRESH).1.ends_with("replace the lost nodes"));
+    }
+
+    #[test]
     fn one_is_not_several() {
         let of = |asked, achieved| {
             let found = Assessment {

@@ -223,6 +223,8 @@ fn keys_of_which_too_few_chunks_are_left_are_named_until_they_are_written_anew()
     });
     let named = listed();
     println!("{} of {} keys are named", named.len(), keys.len());
+    let stat = json(&cluster, &["kv", "stat", &named[0]]).1;
+    assert!(stat["lost"] == true && stat["losses_survived"].is_null(), "{stat}");
     for (n, key) in named.iter().enumerate() {
         if n % 2 == 0 {
             assert_eq!(set(&cluster, 4, key, &value), "STORED\r\n");

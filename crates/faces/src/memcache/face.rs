@@ -71,6 +71,10 @@ impl Face for Parser {
         reply::write(style, key, outcome, out);
     }
 
+    fn print_found(style: &ReplyStyle, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>) {
+        reply::write_found(style, key, item, value, out);
+    }
+
     fn prints_key(style: &ReplyStyle) -> bool {
         matches!(style, ReplyStyle::Meta(_))
     }

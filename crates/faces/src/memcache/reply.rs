@@ -34,6 +34,18 @@ pub fn write(style: &ReplyStyle, key: &[u8], outcome: &Outcome, out: &mut Vec<u8
     }
 }
 
+/// The same of a read that has found `item`, whose bytes are `value`: its own are not looked at.
+pub fn write_found(style: &ReplyStyle, key: &[u8], item: &ItemView, value: &[u8], out: &mut Vec<u8>) {
+    match style {
+        ReplyStyle::Text => {
+            write_value(key, item.flags, None, value, out);
+            out.extend_from_slice(END);
+        }
+        ReplyStyle::Meta(meta) => write_meta_item(meta, key, item, value, out),
+        ReplyStyle::TooLarge | ReplyStyle::Silent | ReplyStyle::TooLargeSilent => (),
+    }
+}
+
 /// Writes the whole answer to get, gets, gat or gats: the values found and `END`; if one of the keys could not be
 /// read, only the reason for the first of those, for a missing line would look like a miss.
 pub fn write_get<'a>(

@@ -23,6 +23,8 @@ pub struct Prediction {
     pub fill_us: f64,
     /// How long the busiest link sends or receives, in microseconds.
     pub busiest_us: f64,
+    /// What slices take all processors together, besides their bytes, in microseconds.
+    pub slices_us: f64,
     /// Bytes that go from one zone to another.
     pub zone_bytes: u64,
 }
@@ -158,12 +160,13 @@ impl Outline {
     pub(crate) fn at_least(&self, flow: Flow) -> Prediction {
         // All that is sent for a range, with its messages.
         let sent = |span: u32| f64::from(span) + MESSAGE_BYTES * f64::from(span.div_ceil(flow.slice_len));
-        let mut busiest_us = 0.0f64;
+        let (mut busiest_us, mut touched) = (0.0f64, 0.0);
         for (number, place) in self.places.iter().enumerate() {
             let (mut up, mut down) = (0.0, 0.0);
             for (load, span) in self.loads_of(number).iter().zip(&self.spans) {
                 up += load.sends * sent(*span);
                 down += load.receives * sent(*span);
+                touched += load.touches * f64::from(span.div_ceil(flow.slice_len));
             }
             busiest_us = busiest_us.max(up * place.up_us).max(down * place.down_us);
         }
@@ -171,7 +174,8 @@ impl Outline {
             Execution::Coherent => busiest_us.max(self.windows_us(flow)),
             Execution::Incoherent => 0.0,
         };
-        Prediction { us, fill_us: 0.0, busiest_us, zone_bytes: self.zone_bytes }
+        let slices_us = touched * self.costs.slice_us;
+        Prediction { us, fill_us: 0.0, busiest_us, slices_us, zone_bytes: self.zone_bytes }
     }
 
     /// Follows one slice of each edge: when the last step has it.

@@ -15,6 +15,8 @@ pub struct Aim {
     pub latency: f64,
     /// Of a microsecond that the busiest link is busy.
     pub busiest: f64,
+    /// Of a microsecond that slices take processors, besides their bytes.
+    pub slices: f64,
     /// Of a MiB between two zones, in microseconds.
     pub zone_mib: f64,
 }
@@ -27,15 +29,17 @@ impl Default for Aim {
 
 impl Aim {
     /// Somebody waits.
-    pub const READER: Self = Self { latency: 1.0, busiest: 0.0, zone_mib: 0.0 };
-    /// Many chunks are repaired, and others want the links: the busiest one decides, and the sooner it is over the better.
-    pub const REPAIR: Self = Self { latency: 0.2, busiest: 1.0, zone_mib: 0.0 };
+    pub const READER: Self = Self { latency: 1.0, busiest: 0.0, slices: 0.0, zone_mib: 0.0 };
+    /// Many chunks are repaired, and others want the links and the processors: the busiest link decides, and the sooner it is over and the
+    /// fewer messages it takes the better.
+    pub const REPAIR: Self = Self { latency: 0.2, busiest: 1.0, slices: 0.2, zone_mib: 0.0 };
 
     /// What `prediction` costs.
     #[must_use]
     pub fn cost(&self, prediction: &Prediction) -> f64 {
         let mib = prediction.zone_bytes as f64 / f64::from(1 << 20);
-        self.latency * prediction.us + self.busiest * prediction.busiest_us + self.zone_mib * mib
+        let (links, slices) = (self.busiest * prediction.busiest_us, self.slices * prediction.slices_us);
+        self.latency * prediction.us + links + slices + self.zone_mib * mib
     }
 }
 

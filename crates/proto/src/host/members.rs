@@ -9,6 +9,7 @@ use types::{
 use wire::message::GroupMessage;
 
 use super::dormant::Dormants;
+use super::history::History;
 use super::primaries::Primaries;
 use super::roster::Roster;
 use super::surroundings::Surroundings;
@@ -33,16 +34,6 @@ pub(super) struct Members {
     scrubbed: u64,
     /// When it was last looked whether a scrub can go on.
     scrub_tried: Time,
-}
-
-/// What has become of members so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct History {
-    /// Parities that were evicted and came back, and what it took.
-    pub resumed: u64,
-    pub resumed_by: Rejoined,
-    /// Data roles that began anew, empty, after their loss was accepted.
-    pub begun_anew: u64,
 }
 
 /// Requests of a primary that was deposed, to be routed anew.
@@ -224,7 +215,7 @@ impl Members {
     ) -> Vec<ReplyTo> {
         let is_gone = |id: &MemberId| map.group(id.group).is_none();
         let parities: Vec<MemberId> = self.parities.iter().map(|(id, _)| id).filter(is_gone).collect();
-        parities.into_iter().for_each(|id| drop(self.parities.remove(id)));
+        parities.into_iter().for_each(|id| drop(self.remove_parity(id)));
         self.left.retain(|id| !is_gone(id));
         self.dormant.forget(is_gone);
         let gone: Vec<MemberId> = self.primaries.all().iter().map(|(id, _)| id).filter(is_gone).collect();
@@ -232,6 +223,7 @@ impl Members {
         for id in gone {
             tracing::info!(member = %id, "its pool is no more");
             if let (Some(primary), Some(mut context)) = (self.primaries.remove(id), around.context(now)) {
+                self.history.leaves(&primary);
                 waiting.extend(primary.step_down(&mut context).into_iter().map(|pending| pending.reply));
             }
         }
@@ -260,6 +252,12 @@ impl Members {
         }
     }
 
+    fn remove_parity(&mut self, id: MemberId) -> Option<Parity> {
+        let mut parity = self.parities.remove(id)?;
+        self.history.parity_leaves(&mut parity);
+        Some(parity)
+    }
+
     fn create_parity(&mut self, around: &Surroundings, id: MemberId, view: &GroupView) {
         let Some(means) = around.means(id.group) else { return };
         match Parity::new(id, around.host(), view.clone(), means) {
@@ -272,7 +270,7 @@ impl Members {
 
     /// A parity is none any more in `view`.
     fn dismiss_parity(&mut self, around: &Surroundings, now: Now, id: MemberId, view: &GroupView) {
-        let Some(parity) = self.parities.remove(id) else { return };
+        let Some(parity) = self.remove_parity(id) else { return };
         // Should a view name it in sync that finds it gone, it must not be made anew with nothing.
         self.left.insert(id);
         let until = now.time + around.config().timing.rejoin_us();
@@ -283,7 +281,7 @@ impl Members {
     /// `view` wants this host to learn a role: with what it has of it, if it has been a parity of that role before.
     fn begin_to_learn(&mut self, around: &Surroundings, id: MemberId, view: &GroupView, since: ViewVersion) {
         // It may not have heard of the views between.
-        let known = self.parities.remove(id).filter(Parity::may_rejoin);
+        let known = self.remove_parity(id).filter(Parity::may_rejoin);
         let dormant = self.dormant.take(id);
         let former = known.or(dormant).filter(|parity| parity.has_nothing_lost(view));
         tracing::info!(member = %id, view = %view.version, rejoins = former.is_some(), "learner appointed");
@@ -299,12 +297,10 @@ impl Members {
 
     /// A parity that has come back is in sync.
     fn note_rejoined(&mut self, id: MemberId, rejoined: Option<Rejoined>) {
-        let Some(Rejoined { records, bytes, instead_of_bytes }) = rejoined else { return };
+        let Some(rejoined) = rejoined else { return };
+        let Rejoined { records, bytes, instead_of_bytes } = rejoined;
         tracing::info!(member = %id, records, bytes, instead_of_bytes, "resumed");
-        self.history.resumed += 1;
-        self.history.resumed_by.records += records;
-        self.history.resumed_by.bytes += bytes;
-        self.history.resumed_by.instead_of_bytes += instead_of_bytes.saturating_sub(bytes);
+        self.history.note_rejoined(rejoined);
     }
 
     fn appoint_primary(
@@ -326,6 +322,7 @@ impl Members {
             return None;
         }
         tracing::info!(member = %id, term = %primary.core().term(), view = %view.version, "deposed");
+        self.history.leaves(&primary);
         // It may be the stand-in as well; then it begins from the index, like any other.
         let requests = primary.step_down(&mut context);
         self.create_primary(around, now, id, view);
@@ -352,7 +349,7 @@ impl Members {
             RoleStatus::Rebuilding { .. } => {
                 tracing::info!(member = %id, term = %role.term, view = %view.version, "stand-in appointed");
                 // Its mirror may be here: then everything is.
-                let mirror = self.parities.remove(id);
+                let mirror = self.remove_parity(id);
                 Primary::stand_in(&mut context, id, host, view, mirror, means)
             }
             // Full, and not the first of its life: whoever had the data is not here, and nothing may pass for them. Of

@@ -20,6 +20,7 @@ mod dormant;
 pub(crate) mod driver;
 mod early;
 pub(crate) mod follow;
+mod history;
 mod homes;
 pub mod inspect;
 mod links;
@@ -43,7 +44,6 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use store::Item;
 use types::op::{Failure, Outcome};
 use types::{
     ClusterMap, Epoch, GroupId, GroupView, HostId, MapChanges, MemberId, Round, Scan, ScrubProgress,
@@ -56,7 +56,7 @@ use crate::latency::HostLatencies;
 use crate::objects::{GraphStats, Objects};
 use crate::outbox::Context;
 use crate::parity::ScrubFinding;
-use crate::primary::{Primary, Question};
+use crate::primary::{Primary, Question, QuickRead, Seen};
 use crate::timers::TimerTable;
 use crate::{Impossible, Now};
 pub use driver::{Action, HostConfig, Place, Read, Submitted, Token, WriteNews, WriteStep};
@@ -367,15 +367,21 @@ impl Host {
         self.views.locate(key)
     }
 
-    /// Reads `key`, which is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no
+    /// Reads what is at `place`, if this host is its primary, holds a lease and has the item at hand: no allocation, no
     /// message.
-    pub fn read(&mut self, now: Now, place: Place, key: &[u8], found: impl FnOnce(Item<'_>)) -> Read {
+    pub fn read(
+        &mut self,
+        now: Now,
+        place: Place,
+        read: QuickRead<'_>,
+        found: impl FnOnce(&Seen<'_>),
+    ) -> Read {
         let member = place.member.filter(|_| place.refusal.is_none());
         let Some(primary) = member.and_then(|member| self.members.primaries_mut().get_mut(member)) else {
             return Read::Submit;
         };
         let (timing, edition) = (&self.around.config().timing, self.around.edition());
-        let read = primary.read(now, (timing, edition), place.hash, key, found);
+        let read = primary.read(now, (timing, edition), place.hash, read, found);
         self.stats.count_read(read);
         read
     }

@@ -3,9 +3,11 @@
 use types::ScrubProgress;
 use types::op::Op;
 
-use super::members::{History, Members};
+use super::history::History;
+use super::members::Members;
 use crate::Read;
 use crate::objects::names::ObjectStats;
+use crate::primary::PrimaryCounts;
 
 /// Counters since the start of the process, and gauges. All counts are of this host alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,7 +119,7 @@ impl HostStats {
     }
 
     pub(super) fn with_members(mut self, members: &Members, forwarded: u64, scrub: ScrubProgress) -> Self {
-        let History { resumed, resumed_by, begun_anew } = members.history();
+        let History { resumed, resumed_by, begun_anew, primaries, scrubbed } = members.history();
         self.resumed_parities = resumed;
         self.resumed_records = resumed_by.records;
         self.resumed_bytes = resumed_by.bytes;
@@ -125,6 +127,9 @@ impl HostStats {
         self.accepted_losses = begun_anew;
         self.forwarded = forwarded;
         self.scrub = scrub;
+        self.scrubbed_pages += scrubbed.0;
+        self.scrub_mismatches += scrubbed.1;
+        self.count(primaries);
         for parity in members.parities().values() {
             let (pages, mismatches) = parity.scrub_totals();
             self.scrubbed_pages += pages;
@@ -132,20 +137,13 @@ impl HostStats {
         }
         for primary in members.primaries().all().values() {
             let counted = primary.stats();
+            self.count(counted.counts);
             self.uncommitted_records += counted.uncommitted_records;
             self.waiting_requests += counted.waiting_requests;
-            self.evictions += counted.removed.evicted;
-            self.reclaimed += counted.removed.expired;
-            self.evicted_unread += counted.removed.evicted_unread;
-            self.expired_unread += counted.removed.expired_unread;
-            self.expired_reads += counted.expired_reads;
-            self.refused_writes += counted.refused_writes;
-            self.released_extents += counted.released_extents;
             self.objects.open_ids += counted.open_ids;
             self.objects.pins += counted.pins;
             self.client_sessions += counted.client_sessions;
             self.write_results += counted.write_results;
-            self.rebuilt_bytes += counted.rebuilt_bytes;
             self.to_rebuild_bytes += counted.untaught_bytes;
             if let Some(store) = primary.store() {
                 let stats = store.stats();
@@ -156,5 +154,16 @@ impl HostStats {
             }
         }
         self
+    }
+
+    fn count(&mut self, counts: PrimaryCounts) {
+        self.evictions += counts.removed.evicted;
+        self.reclaimed += counts.removed.expired;
+        self.evicted_unread += counts.removed.evicted_unread;
+        self.expired_unread += counts.removed.expired_unread;
+        self.expired_reads += counts.expired_reads;
+        self.refused_writes += counts.refused_writes;
+        self.released_extents += counts.released_extents;
+        self.rebuilt_bytes += counts.rebuilt_bytes;
     }
 }

@@ -51,7 +51,9 @@ impl Views {
     /// Where a key is.
     pub(crate) fn locate(&self, key: &[u8]) -> Place {
         let Some(map) = &self.map else {
-            return Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal: None };
+            // A name that no map has said the number of yet. Once one has it cannot be put into the key any more.
+            let refusal = (split_key(key).0 >= NamespaceId::MAX).then_some(Failure::Unavailable);
+            return Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal };
         };
         let hash = KeyHash::of(map.cluster, key);
         let id = split_key(key).0;

@@ -295,6 +295,11 @@ impl Parity {
         self.scrub.totals()
     }
 
+    /// The same; it counts from nothing again.
+    pub(crate) fn take_scrub_totals(&mut self) -> (u64, u64) {
+        self.scrub.take_totals()
+    }
+
     /// What the newest scrub has found.
     pub(crate) fn scrub_findings(&self) -> &[ScrubFinding] {
         self.scrub.findings()

@@ -117,6 +117,11 @@ impl Scrub {
         self.totals
     }
 
+    /// The same; it counts from nothing again.
+    pub(super) fn take_totals(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.totals)
+    }
+
     /// What the newest scrub has found.
     pub(super) fn findings(&self) -> &[ScrubFinding] {
         &self.findings

@@ -63,6 +63,8 @@ const TERM_SHIFT: u32 = 32;
 pub(super) struct Departures {
     /// Of which catalog `leaving` is, as the host counts them.
     edition: u64,
+    /// The same while no keys leave or have left, so that one look says that there is none of a key which is not here. Else 0, which is no catalog.
+    still_at: u64,
     leaving: SmallVec<[Leaving; 1]>,
     /// Namespaces that have all of their keys in this pool, with the numbers of their last conversions.
     settled: Vec<(NamespaceId, u32)>,
@@ -164,6 +166,7 @@ impl Departures {
         // An answer to an earlier primary of this host must not be taken for one to this.
         self.numbers = self.numbers.max(u64::from(core.term().0) << TERM_SHIFT);
         self.leave(context, core, last);
+        self.still_at = if self.has_any() { 0 } else { context.edition };
     }
 
     fn leave(&mut self, context: &Context<'_>, core: &Core, last: Seq) {
@@ -227,6 +230,13 @@ impl Departures {
     #[inline]
     pub(super) fn have_heeded(&self, edition: u64) -> bool {
         self.edition == edition
+    }
+
+    /// Whether there is none of a key in `namespace` that is not here, by the catalog that the host counts as `edition`: nothing has taken it
+    /// elsewhere, as far as that says, and it has been looked at.
+    #[inline]
+    pub(super) fn have_none(&self, edition: u64, namespace: impl FnOnce() -> NamespaceId) -> bool {
+        self.still_at == edition || self.have_heeded(edition) && !self.has(namespace)
     }
 
     /// Whether `namespace` comes here by this conversion.
@@ -639,6 +649,8 @@ impl Departures {
         assert_eq!(self.keys.len(), self.given.len(), "an item is on its way once");
         let bytes: usize = self.given.values().map(|given| given.bytes).sum();
         assert_eq!(bytes, self.given_bytes, "their bytes are counted");
+        let still_at = if self.has_any() { 0 } else { self.edition };
+        assert_eq!(still_at, self.still_at, "whether anything leaves is known");
     }
 }
 

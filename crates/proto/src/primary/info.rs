@@ -1,5 +1,7 @@
 //! What a primary shows of itself.
 
+use std::ops::AddAssign;
+
 use store::DataStore;
 use types::{MemberId, Seq, Term};
 use wire::message::Record;
@@ -24,20 +26,37 @@ pub struct PrimaryInfo<'a> {
     pub waiting: usize,
 }
 
-/// What a primary counts and holds.
+/// What a primary has done so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PrimaryCounts {
+    pub removed: Removed,
+    /// Reads that met an item which had expired.
+    pub expired_reads: u64,
+    /// Writes refused for want of room.
+    pub refused_writes: u64,
+    /// Extents given back.
+    pub released_extents: u64,
+    /// Bytes that repair has brought and lessons have taken.
+    pub rebuilt_bytes: u64,
+}
+
+impl AddAssign for PrimaryCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.removed += other.removed;
+        self.expired_reads += other.expired_reads;
+        self.refused_writes += other.refused_writes;
+        self.released_extents += other.released_extents;
+        self.rebuilt_bytes += other.rebuilt_bytes;
+    }
+}
+
+/// What a primary has done and holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PrimaryStats {
+    pub counts: PrimaryCounts,
     pub uncommitted_records: u64,
     pub waiting_requests: u64,
-    pub removed: Removed,
-    /// Reads so far that met an item which had expired.
-    pub expired_reads: u64,
-    /// Writes refused so far for want of room.
-    pub refused_writes: u64,
-    /// Extents given back so far.
-    pub released_extents: u64,
-    /// Bytes that repair has brought and lessons have taken so far, and those that lessons still have to.
-    pub rebuilt_bytes: u64,
+    /// Bytes that lessons have still to take.
     pub untaught_bytes: u64,
     /// Ids of objects that may be committed, and readers of objects.
     pub open_ids: u64,

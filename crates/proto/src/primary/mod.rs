@@ -41,6 +41,7 @@ mod moving;
 mod objects;
 mod parities;
 mod phase;
+mod quick;
 mod release;
 mod repair;
 mod request;
@@ -64,8 +65,10 @@ use wire::object::{Asked, Cold, Harm};
 pub(crate) use self::core::Core;
 pub(crate) use execute::is_repeatable;
 pub(crate) use hand_over::Question;
+pub(crate) use info::PrimaryCounts;
 pub use info::PrimaryInfo;
 use info::{PrimaryMemory, PrimaryStats};
+pub use quick::{QuickRead, Seen};
 pub(crate) use waiting::Pending;
 
 use crate::outbox::{Context, Means};
@@ -224,14 +227,17 @@ impl Primary {
 
     pub(crate) fn stats(&self) -> PrimaryStats {
         let untaught = |store| self.lessons.untaught_bytes(store, &self.stream);
-        PrimaryStats {
-            uncommitted_records: self.stream.len() as u64,
-            waiting_requests: self.waiting.len() as u64,
+        let counts = PrimaryCounts {
             removed: self.space.removed(),
             expired_reads: self.expired_reads,
             refused_writes: self.refused_writes,
             released_extents: self.release.released(),
             rebuilt_bytes: self.repair.repaired_bytes() + self.lessons.taught_bytes(),
+        };
+        PrimaryStats {
+            counts,
+            uncommitted_records: self.stream.len() as u64,
+            waiting_requests: self.waiting.len() as u64,
             untaught_bytes: self.store().map_or(0, untaught),
             open_ids: self.objects.open_count() as u64,
             pins: self.objects.pin_count() as u64,

@@ -1,5 +1,7 @@
 //! Space in the area: extents that the parities must reserve first, eviction, compaction.
 
+use std::ops::AddAssign;
+
 use smallvec::{SmallVec, smallvec};
 use store::{CrawlCursor, DataStore, Reclaim, Victim};
 use types::{NamespaceId, Reach, Time, UnixSeconds};
@@ -41,6 +43,15 @@ pub(crate) struct Removed {
     /// How many of either nobody had read.
     pub evicted_unread: u64,
     pub expired_unread: u64,
+}
+
+impl AddAssign for Removed {
+    fn add_assign(&mut self, other: Self) {
+        self.evicted += other.evicted;
+        self.expired += other.expired;
+        self.evicted_unread += other.evicted_unread;
+        self.expired_unread += other.expired_unread;
+    }
 }
 
 /// What parities are being asked for.

@@ -25,7 +25,7 @@ fn touch(key: &str) -> Request {
 
 impl Cluster {
     /// The node that serves `key`.
-    fn primary_of(&self, key: &str) -> u16 {
+    pub(crate) fn primary_of(&self, key: &str) -> u16 {
         let map = self.coordinator.map().unwrap();
         let hash = types::KeyHash::of(map.cluster, key.as_bytes());
         map.primary_of(map.default_pool().member_of(hash)).unwrap().node.0

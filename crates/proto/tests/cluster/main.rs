@@ -14,6 +14,7 @@ mod moving;
 mod objects;
 mod paced;
 mod probe;
+mod quick;
 mod room;
 mod schedules;
 mod scrub;

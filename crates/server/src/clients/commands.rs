@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use faces::{Ask, Face, Found, Keys, Stats, Step, Streamed};
-use proto::{Now, Place, Read};
+use proto::{Now, Place, QuickRead, Read};
 use types::NamespaceId;
 use types::op::{Expiry, Flush, FlushAt, Get, Key, Op, OpKind, Outcome, Request};
 
@@ -301,6 +301,9 @@ impl Connection {
         if prints_key {
             worker.counters.cmd_meta.inc();
         }
+        if read_one(worker, state, now, (place, &request), &style) != Read::Submit {
+            return Turn::Done;
+        }
         let printed = request.key.as_ref().filter(|_| prints_key);
         let key = printed.map(Key::client_bytes).unwrap_or_default();
         self.submit(worker, state, now, Asking { print: Print::Styled(style, key), used, place, request });
@@ -465,7 +468,8 @@ impl Cursor {
             return Read::Submit;
         }
         let State { replies, output, .. } = state;
-        let read = worker.host.borrow_mut().read(now, place, key, |item| {
+        let read = worker.host.borrow_mut().read(now, place, QuickRead::plain(key), |seen| {
+            let item = &seen.item;
             let found = Found { flags: item.client_flags, version: item.version, value: item.value };
             replies.say(output.text(), |out| Protocol::print_value(self.style, key.client(), &found, out));
         });
@@ -484,6 +488,33 @@ impl Cursor {
     fn request(&self, key: Key) -> Box<Request> {
         Box::new(Request::on(key, Op::Get(Get { touch: self.touch, ..Get::default() })))
     }
+}
+
+/// Tries to answer a request here and now: it may be a read that changes nothing.
+#[inline(always)]
+fn read_one(
+    worker: &Worker,
+    state: &mut State,
+    now: Now,
+    (place, request): (Place, &Request),
+    style: &Style,
+) -> Read {
+    let (Op::Get(get), Some(key)) = (&request.op, &request.key) else { return Read::Submit };
+    let Some(asked) = QuickRead::of(key, get) else { return Read::Submit };
+    let State { replies, output, .. } = state;
+    let read = worker.host.borrow_mut().read(now, place, asked, |seen| {
+        replies.say(output.text(), |out| {
+            Protocol::print_found(style, key.client(), &seen.view(), seen.item.value, out);
+        });
+    });
+    if read == Read::Miss {
+        state.print(|out| Protocol::print(style, key.client(), &Outcome::Miss, out));
+    }
+    worker.counters.count_read(read);
+    if read != Read::Submit {
+        worker.stopwatch.served(Operation::of(OpKind::Get, style), state.began, now.time);
+    }
+    read
 }
 
 /// A client of `namespace` asks this.

@@ -190,7 +190,7 @@ impl Pair {
     fn read(&mut self) -> Read {
         let (now, primary) = (self.clock.now(), self.primary());
         let host = &mut self.hosts[primary];
-        host.read(now, host.locate(b"key"), b"key", |_| ())
+        host.read(now, host.locate(b"key"), proto::QuickRead::plain(b"key"), |_| ())
     }
 }
 

@@ -9,6 +9,7 @@
 //! - bounds: budgets and queues.
 //! - map: who has a version of it has all of it.
 //! - quotas: what namespaces take.
+//! - counters: what a process counts does not fall.
 //! - chunks: whoever is whole has all of them.
 //! - hearsay: in the end nodes believe of slow links what those say who have them.
 //! - rest: in the end everything is whole, and agrees.
@@ -17,6 +18,7 @@
 
 mod bounds;
 mod chunks;
+mod counters;
 mod decode;
 mod hearsay;
 mod look;
@@ -38,6 +40,7 @@ use crate::shadow::stream::Page;
 use crate::stage::Stage;
 use crate::stage::book::{Book, Suspect};
 use crate::stage::report::Stats;
+use counters::Counters;
 use look::{Extent, Look};
 
 pub(crate) use hearsay::{Speakers, misbelief};
@@ -49,12 +52,13 @@ pub(crate) struct Checks {
     next_at: u64,
     /// A story has damaged memory: what a scrub finds is no broken rule, and the expensive checks would say the same.
     damaged: bool,
+    counters: Counters,
 }
 
 impl Checks {
     pub(crate) fn new(options: &Options) -> Self {
         let next_at = if options.check_every == 0 { u64::MAX } else { options.check_every };
-        Self { next_at, damaged: false }
+        Self { next_at, damaged: false, counters: Counters::default() }
     }
 
     /// Whether it is time to look, if there is anything to look at.
@@ -65,6 +69,11 @@ impl Checks {
         }
         self.next_at = events + 1 + stage.rng.checks.below(2 * stage.options.check_every);
         true
+    }
+
+    /// Looks at what processes count.
+    pub(crate) fn count(&mut self, book: &mut Book, nodes: &Nodes) {
+        self.counters.check(book, nodes);
     }
 
     /// Memory was damaged, or is sound again.

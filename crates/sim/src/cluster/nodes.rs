@@ -6,7 +6,7 @@
 use std::ops::{Index, IndexMut, Range};
 
 use bytes::Bytes;
-use proto::{Action, Host, Now, Read};
+use proto::{Action, Host, Now, QuickRead, Read};
 use types::op::{ItemView, Outcome};
 use types::{ClusterMap, GroupId, HostId, NodeLoad};
 use wire::message::ToCoordinator;
@@ -207,17 +207,12 @@ impl Nodes {
     }
 
     /// Reads by the way without messages, if that is possible.
-    pub(crate) fn quick_read(&mut self, stage: &Stage, host: usize, key: &[u8]) -> Option<Outcome> {
+    pub(crate) fn quick_read(&mut self, stage: &Stage, host: usize, asked: QuickRead<'_>) -> Option<Outcome> {
         let mut view = None;
         let mut read = Read::Submit;
         self.drive(stage, host, |machine, now| {
-            read = machine.read(now, machine.locate(key), key, |item| {
-                view = Some(ItemView {
-                    value: Bytes::copy_from_slice(item.value),
-                    flags: item.client_flags,
-                    version: item.version,
-                    ..ItemView::default()
-                });
+            read = machine.read(now, machine.locate(asked.key), asked, |seen| {
+                view = Some(ItemView { value: Bytes::copy_from_slice(seen.item.value), ..seen.view() });
             });
         });
         match read {

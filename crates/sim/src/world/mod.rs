@@ -111,6 +111,7 @@ impl World {
         let Some(event) = self.stage.next_event() else { return false };
         self.handle(event);
         if self.checks.are_due(&mut self.stage) {
+            self.checks.count(&mut self.stage.book, &self.cluster.nodes);
             self.onlooker().look_somewhere();
         }
         !self.stage.book.has_failed()

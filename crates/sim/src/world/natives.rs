@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use client_core::{Action, Body, Done, Error, Event as Happened, Operation, RequestId};
 use native::{Ask, Breach, Code, Content, Heard, Piece, Request, RouteMap, StoreAsk};
-use proto::Token;
+use proto::{QuickRead, Token};
 use types::op::{Begin, Failure, Get, Key, ObjectOp, Op, Outcome, Request as Asked, Store};
 use types::{KeyHash, MemberId, Scan, UnixSeconds, split_key};
 
@@ -455,7 +455,7 @@ impl Natively<'_> {
         let reads = matches!(&ask, Ask::Get(get) if get.touch.is_none());
         if reads && self.world.stage.rng.natives.percent(50) {
             let World { stage, cluster, .. } = &mut *self.world;
-            if let Some(outcome) = cluster.nodes.quick_read(stage, host, &key) {
+            if let Some(outcome) = cluster.nodes.quick_read(stage, host, QuickRead::plain(&key)) {
                 return self.settle(link, id, &outcome);
             }
         }

@@ -1,5 +1,7 @@
 //! Processes start, end, stand still and go on, and clients call them.
 
+use proto::QuickRead;
+
 use super::World;
 use crate::clients::calls::Ask;
 use crate::cluster::process::Life;
@@ -96,7 +98,9 @@ impl World {
         if reads && self.stage.rng.clients.percent(50) {
             let key = &self.clients.keys()[ask.key];
             let host = self.cluster.nodes.host_for(ask.node, key.member.group);
-            if let Some(outcome) = self.cluster.nodes.quick_read(&self.stage, host, &key.bytes) {
+            if let Some(outcome) =
+                self.cluster.nodes.quick_read(&self.stage, host, QuickRead::plain(&key.bytes))
+            {
                 self.clients.end(&mut self.stage, self.cluster.map(), call, outcome);
                 return call;
             }

@@ -142,3 +142,14 @@ fn a_living_primary_that_made_way_answers_itself_and_a_dead_one_does_not() {
     let map = FromCoordinator::Map(stage.map.clone().into());
     assert_eq!(stage.hear(map), [Done::Forward(4, 1)]);
 }
+
+#[test]
+fn of_a_name_that_no_map_has_said_the_number_of_nothing_is_known_yet() {
+    let mut stage = Stage::empty();
+    let of = |namespace| Key::new(Bytes::from_static(b"k")).unwrap().moved_to(namespace);
+    let refusal = |stage: &Stage, namespace| stage.host.locate(&of(namespace)).refusal;
+    assert_eq!(refusal(&stage, types::NamespaceId::MAX), Some(Failure::Unavailable));
+    assert_eq!(refusal(&stage, types::NamespaceId::DEFAULT), None, "it waits for the map");
+    stage.hear(FromCoordinator::Map(map().into()));
+    assert_eq!(refusal(&stage, types::NamespaceId::MAX), Some(Failure::NoNamespace));
+}

@@ -30,7 +30,7 @@ fn acknowledge_all(stage: &mut Stage) {
 }
 
 fn released(stage: &Stage) -> u64 {
-    stage.primary().stats().released_extents
+    stage.primary().stats().counts.released_extents
 }
 
 #[test]

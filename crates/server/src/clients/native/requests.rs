@@ -7,7 +7,7 @@ use native::{
     Answer, Ask, Capabilities, Code, Content, Frame, GetAsk, Heard, MAX_PIECE_BYTES, MAX_REQUEST_ID, Meta,
     Reason, Request, ScanAsk, StoreAsk, Value, Welcome,
 };
-use proto::{Now, Place, Read};
+use proto::{Now, Place, QuickRead, Read};
 use types::op::{Get, Key, Op, OpKind, Outcome, Store};
 use types::{ClusterId, Once};
 
@@ -234,7 +234,8 @@ fn read_here(
 ) -> Read {
     let State { output, sendings, .. } = state;
     let output = output.text();
-    worker.host.borrow_mut().read(now, place, key, |item| {
+    worker.host.borrow_mut().read(now, place, QuickRead::plain(key), |seen| {
+        let item = &seen.item;
         let value_len = item.value.len() as u64;
         let ttl = (item.expiry != 0).then(|| item.expiry.saturating_sub(now.unix.0));
         let meta = Meta { version: item.version, flags: item.client_flags, ttl, value_len };
