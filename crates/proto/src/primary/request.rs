@@ -1,14 +1,17 @@
 //! A client's request: from arrival to an answer, a record, or a place in a queue.
 
 use store::{Allocation, DataStore, Found, QuotaShortage, Shortage};
-use types::op::{Departure, Failure, ObjectOp, Op, Outcome};
-use types::{Addr, GroupId, IndexOp, Namespace, NamespaceId, Once, Scan, Time, WriteResult};
+use types::op::{Bump, Departure, Failure, ObjectOp, Op, Outcome};
+use types::{
+    Addr, GroupId, IndexOp, KeyHash, Namespace, NamespaceId, Once, Scan, Time, WriteResult, split_key,
+};
 
 use super::charges::Charged;
 use super::commit::heed_conversions;
 use super::execute::{self, Current, Decision};
 use super::moving;
 use super::objects::{Kept, ObjectEffects};
+use super::quick::{QuickRead, Seen};
 use super::scan::{Look, Paged};
 use super::sessions::{Followed, Known};
 use super::stream::{Draft, Header, Newest, PlacedItem, Purpose, SendStream, Unknown};
@@ -16,7 +19,7 @@ use super::waiting::{Pending, Queue, Wait};
 use super::{Phase, Primary, Touched};
 use crate::outbox::Context;
 use crate::rules::ScanRules;
-use crate::{Rules, Timing};
+use crate::{Now, Rules, Timing};
 
 /// What a decision takes of the policy of `namespace`: seconds that an item lives which is written without a time of its own, and
 /// whether values may lie in chunks; also how often it has begun to move to another pool when its keys are in that of `group`. None if the namespace is no more; of what this
@@ -99,6 +102,55 @@ impl Primary {
         }
         self.touch(Touched::ByTraffic);
         None
+    }
+
+    /// Reads a key at once if nothing stands in the way.
+    pub(crate) fn read(
+        &mut self,
+        now: Now,
+        (timing, edition): (&Timing, u64),
+        hash: KeyHash,
+        asked: QuickRead<'_>,
+        found: impl FnOnce(&Seen<'_>),
+    ) -> crate::Read {
+        if !self.may_serve(now.time, timing) {
+            return crate::Read::Submit;
+        }
+        let Phase::Serving(store) = &mut self.phase else { return crate::Read::Submit };
+        // The flush has to be a record first, and this path makes none.
+        if SendStream::flush_is_due(store, || split_key(asked.key).0, now.unix) {
+            return crate::Read::Submit;
+        }
+        match store.find(hash, asked.key) {
+            Found::Absent(_) | Found::Corrupt(_) => crate::Read::Submit,
+            // Keys may be elsewhere by what has not been looked at yet.
+            Found::Miss if !self.departures.have_none(edition, || split_key(asked.key).0) => {
+                crate::Read::Submit
+            }
+            Found::Miss => crate::Read::Miss,
+            Found::Hit(addr, item) => {
+                if item.is_expired(self.wall.at(now.unix)) {
+                    let known = self.parities.wall_known_to_all();
+                    if !self.wall.may_tell(known, now.unix, item.expiry) {
+                        return crate::Read::Submit;
+                    }
+                    self.expired_reads += 1;
+                    return crate::Read::Miss;
+                }
+                // A decoded item is made of what all others have sent, and one wrong byte anywhere is in it.
+                if self.core.is_rebuilding() && !item.verify() {
+                    return crate::Read::Submit;
+                }
+                if item.object || asked.leaves(&item) {
+                    return crate::Read::Submit;
+                }
+                found(&Seen { item, store, addr, now: now.unix });
+                if asked.bump == Bump::Count {
+                    store.bump(addr, now.unix);
+                }
+                crate::Read::Hit
+            }
+        }
     }
 
     fn park(&mut self, context: &mut Context<'_>, wait: Wait, pending: Pending) {
