@@ -59,7 +59,10 @@ fn accepted(slots: &[SlotRange]) -> AdminAnswer {
 
 impl Story {
     fn new(on_loss: LossPolicy) -> Self {
-        let coordinator = Coordinator::new(config(on_loss));
+        Self::of(Coordinator::new(config(on_loss)))
+    }
+
+    fn of(coordinator: Coordinator) -> Self {
         let (lives, records) = (vec![Some(1); 7], Default::default());
         let mut story = Self { coordinator, lives, now: 0, records, asked: Vec::new() };
         (0..7).for_each(|node| story.register(node, 1));
@@ -122,6 +125,13 @@ impl Story {
         self.lives[usize::from(node)] = None;
         self.coordinator.exited(at(self.now), NodeId(node));
         self.take();
+    }
+
+    /// The process of `node` is killed: nobody sees it end, but its connection does.
+    fn is_killed(&mut self, node: u16) {
+        if let Some(life) = self.lives[usize::from(node)].take() {
+            self.coordinator.parted(host(node, life));
+        }
     }
 
     fn confirms(&mut self, node: u16, view: ViewVersion) {
@@ -212,9 +222,9 @@ fn an_accepted_role_begins_anew_one_lease_after_its_former_primary_has_ended() {
 #[test]
 fn what_may_still_be_served_waits_until_one_who_is_needed_for_that_knows() {
     let mut story = Story::new(LossPolicy::Error);
-    // The parities end; node 0 is only silent, and may serve without them.
+    // The parities end; node 0 may have, and may serve without them.
     [3, 4].into_iter().for_each(|node| story.dies(node));
-    story.lives[0] = None;
+    story.is_killed(0);
     story.pass(8 * LEASE_US);
     assert_eq!(story.status(0), RoleStatus::Lost);
     let former = story.view().former(RoleIndex(0)).cloned().unwrap();
@@ -238,11 +248,60 @@ fn what_may_still_be_served_waits_until_one_who_is_needed_for_that_knows() {
     assert_eq!(story.status(0), RoleStatus::Full);
 }
 
+/// Three of seven stand still together for so many leases, and go on: whether what one of them has is lost.
+fn loses_by_standing_still(leases: u64, rules: Rules, on_loss: LossPolicy) -> bool {
+    let mut story = Story::of(Coordinator::new(CoordinatorConfig { rules, ..config(on_loss) }));
+    [0, 1, 3].into_iter().for_each(|node| story.lives[node] = None);
+    story.pass(leases * LEASE_US);
+    [0, 1, 3].into_iter().for_each(|node| story.lives[node] = Some(1));
+    story.pass(LEASE_US);
+    let view = story.view();
+    let parity_stays = view.parity_host(RoleIndex(3)) == Some(host(3, 1));
+    assert_eq!(parity_stays, !view.data[0].status.is_lost(), "without it nothing can be decoded");
+    !parity_stays
+}
+
+#[test]
+fn what_only_silent_processes_have_is_there_when_they_are_heard_again() {
+    for leases in [3, 9, 600] {
+        assert!(!loses_by_standing_still(leases, Rules::all(), LossPolicy::Error), "after {leases} leases");
+    }
+}
+
+#[test]
+fn who_would_go_on_without_it_waits_for_five_leases() {
+    assert!(!loses_by_standing_still(3, Rules::all(), LossPolicy::Empty));
+    assert!(loses_by_standing_still(9, Rules::all(), LossPolicy::Empty));
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn what_silent_processes_have_is_lost_where_they_are_given_up() {
+    let rules = Rules::without(crate::Bug::SilentGivenUp);
+    assert!(loses_by_standing_still(9, rules, LossPolicy::Error));
+}
+
+#[test]
+fn one_that_was_killed_is_waited_for_no_longer_than_five_leases_unless_it_is_heard_after_all() {
+    let killed = |is_heard: bool| {
+        let mut story = Story::new(LossPolicy::Error);
+        [0, 1, 3].into_iter().for_each(|node| story.is_killed(node));
+        if is_heard {
+            // Its connection had ended, and it has another one.
+            story.register(3, 1);
+            story.lives[3] = None;
+        }
+        story.pass(9 * LEASE_US);
+        story.status(0) == RoleStatus::Lost
+    };
+    assert!(killed(false) && !killed(true));
+}
+
 #[test]
 fn a_living_parity_can_tell_for_a_silent_primary() {
     let mut story = Story::new(LossPolicy::Error);
     story.dies(3);
-    (story.lives[0], story.lives[1]) = (None, None);
+    [0, 1].into_iter().for_each(|node| story.is_killed(node));
     story.pass(8 * LEASE_US);
     assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Lost));
     story.accept_all();
@@ -272,7 +331,7 @@ fn a_process_whose_name_another_one_has_taken_is_gone() {
 fn leases_run_out_however_many_have_been_given_up_before() {
     let mut story = Story::new(LossPolicy::Error);
     for node in [6, 5, 4, 3] {
-        story.lives[node] = None;
+        story.is_killed(node);
         story.pass(8 * LEASE_US);
     }
     story.lives[2] = None;
@@ -286,7 +345,7 @@ fn leases_run_out_however_many_have_been_given_up_before() {
 fn an_operator_vouches_for_a_silent_process_by_fencing_it() {
     let mut story = Story::new(LossPolicy::Error);
     [3, 4].into_iter().for_each(|node| story.dies(node));
-    story.lives[0] = None;
+    story.is_killed(0);
     story.pass(8 * LEASE_US);
     story.accept_all();
     story.pass(3 * LEASE_US);

@@ -8,7 +8,8 @@ use wire::message::{FromCoordinator, Registration};
 
 use super::attention::Attention;
 use super::look::Look;
-use super::nodes::{Heard, NodeState, Told};
+use super::loss::accepts_losses;
+use super::nodes::{Heard, NodeState, Patience, Told};
 use super::repairs::Repairs;
 use super::state::ClusterState;
 use super::store_view::StoreView;
@@ -264,26 +265,37 @@ impl Membership {
             }
             times.extend(nodes.expiries(attention.leases_count_from(), lease_us));
             if !attention.hears_few() {
-                times.extend(nodes.partings(attention.losses_count_from(), lease_us * GRACE_LEASES));
+                times.extend(nodes.partings(attention.losses_count_from(), patience(state)));
             }
         }
         self.looked.next(state, times)
     }
 
     /// Hosts that were suspected, and kept where losing them would have lost data, are given up in the end; not while most
-    /// are silent.
+    /// are silent, nor as long as they may only stand still or be cut off.
     fn lose_the_long_gone(&mut self, now: Now, state: &mut ClusterState, repairs: &mut Repairs) {
         if state.nodes().too_few_are_heard(state.config().profile.tolerance()) {
             // It gives nobody up; operators may (`node fence`).
             return self.attention.note_few();
         }
         self.attention.note_most(now.time);
-        let grace = state.lease_us() * GRACE_LEASES;
         let enough = self.attention.losses_count_from();
-        for host in state.nodes().long_gone(now.time, enough, grace) {
+        for host in state.nodes().long_gone(now.time, enough, patience(state)) {
             state.nodes_mut().give_up(host);
             repairs.lose(now, state, host);
         }
+    }
+}
+
+/// How long those are waited for whose loss would lose data. What they have cannot be had without them, and it is still there when they are
+/// heard again: to give it up sooner is of use only to those who would go on without it.
+fn patience(state: &ClusterState) -> Patience {
+    let is_accepted = state.map().is_some_and(|map| {
+        map.catalog.namespaces.iter().all(|known| accepts_losses(known, map.layout.on_loss))
+    });
+    Patience {
+        grace_us: state.lease_us() * GRACE_LEASES,
+        waits_for_the_silent: state.rules().the_silent_are_waited_for() && !is_accepted,
     }
 }
 

@@ -387,6 +387,12 @@ impl Coordinator {
         self.check_invariants();
     }
 
+    /// The connection of `host` has ended at its side, as it does when a process ends: it is waited for no longer than for a while.
+    pub fn parted(&mut self, host: HostId) {
+        self.state.nodes_mut().part(host);
+        self.arm();
+    }
+
     /// The processes that the store of the records shows as alive, by leases that they keep there themselves. To be told after
     /// every change. Where nobody says so, the coordinator never resigns.
     pub fn store_sees(&mut self, now: Now, alive: &BTreeSet<HostId>) {

@@ -12,6 +12,9 @@ pub(super) struct NodeState {
     last_heard: Time,
     /// Whether this very coordinator has heard it; else a former one has.
     heard: bool,
+    /// Whether its connection has ended at its side, and nothing has been heard of it since: so ends a process, and none that stands still
+    /// or is cut off.
+    parted: bool,
     liveness: Liveness,
     load: NodeLoad,
     map: Told,
@@ -65,6 +68,15 @@ enum Liveness {
     Dead,
 }
 
+/// How long a process is waited for whose loss would lose data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// For so long at least, in microseconds.
+    pub grace_us: u64,
+    /// One of which nothing is known but that it is silent is waited for as long as it takes.
+    pub waits_for_the_silent: bool,
+}
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
@@ -82,7 +94,7 @@ impl NodeState {
     /// One that registers now.
     pub(super) fn registered(info: NodeInfo, entry: Entry, map: Told, now: Time) -> Self {
         let (heard, liveness, load) = (true, Liveness::Leased, NodeLoad::default());
-        Self { info, entry, last_heard: now, heard, liveness, load, map }
+        Self { info, entry, last_heard: now, heard, parted: false, liveness, load, map }
     }
 
     /// A node as a former coordinator has recorded it. Nobody has been heard yet; nobody is silent before `found_by`, by when
@@ -94,7 +106,8 @@ impl NodeState {
             KnownNode { .. } => Liveness::Suspected,
         };
         let (entry, load, map) = (Entry::Founder, NodeLoad::default(), Told::default());
-        Self { info: known.info, entry, last_heard: found_by, heard: false, liveness, load, map }
+        let (heard, parted) = (false, false);
+        Self { info: known.info, entry, last_heard: found_by, heard, parted, liveness, load, map }
     }
 
     /// As it is to be recorded.
@@ -139,6 +152,11 @@ impl NodeState {
     /// Whether its lease has run out, and its roles may wait for it.
     pub(super) fn is_suspected(&self) -> bool {
         self.liveness == Liveness::Suspected
+    }
+
+    /// Whether it is silent, and waited for no longer than for a while: for as long as it takes only where silence is all that there is.
+    fn is_on_its_way_out(&self, waits_for_the_silent: bool) -> bool {
+        self.is_suspected() && (self.parted || !waits_for_the_silent)
     }
 
     /// Whether it is known to have ended, so that nothing of it can answer a client any more.
@@ -252,7 +270,7 @@ impl Nodes {
         }
         let was_present = node.is_present();
         // Also of a dead one, whose message was on its way; it stays dead.
-        (node.last_heard, node.heard) = (now, true);
+        (node.last_heard, node.heard, node.parted) = (now, true, false);
         let returns = matches!(node.liveness, Liveness::Suspected | Liveness::GivenUp);
         if returns {
             node.liveness = Liveness::Leased;
@@ -315,9 +333,10 @@ impl Nodes {
     }
 
     /// Those whose lease has run out so long ago that nobody waits for them any more.
-    pub(super) fn long_gone(&self, now: Time, enough: Time, grace_us: u64) -> Vec<HostId> {
-        let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= grace_us;
-        self.iter().filter(|node| node.is_suspected()).filter(is_late).map(NodeState::host).collect()
+    pub(super) fn long_gone(&self, now: Time, enough: Time, patience: Patience) -> Vec<HostId> {
+        let going = self.iter().filter(|node| node.is_on_its_way_out(patience.waits_for_the_silent));
+        let is_late = |node: &&NodeState| now.since(node.last_heard.max(enough)) >= patience.grace_us;
+        going.filter(is_late).map(NodeState::host).collect()
     }
 
     /// When a lease runs out next, see [`Self::expired`].
@@ -327,9 +346,9 @@ impl Nodes {
     }
 
     /// When somebody is waited for no longer, see [`Self::long_gone`].
-    pub(super) fn partings(&self, enough: Time, grace_us: u64) -> impl Iterator<Item = Time> {
-        let suspected = self.iter().filter(|node| node.is_suspected());
-        suspected.map(move |node| node.last_heard.max(enough) + grace_us)
+    pub(super) fn partings(&self, enough: Time, patience: Patience) -> impl Iterator<Item = Time> {
+        let going = self.iter().filter(move |node| node.is_on_its_way_out(patience.waits_for_the_silent));
+        going.map(move |node| node.last_heard.max(enough) + patience.grace_us)
     }
 
     /// Whether most processes that may live are silent, and more than the `m` that a code can make up for: then it is the
@@ -340,6 +359,13 @@ impl Nodes {
             may_live.fold((0, 0), |(all, heard), node| (all + 1, heard + usize::from(node.is_leased())));
         let silent = all - heard;
         silent > tolerance && silent > heard
+    }
+
+    /// The connection of `host` has ended at its side.
+    pub(super) fn part(&mut self, host: HostId) {
+        if let Some(node) = self.get_mut(host) {
+            node.parted = true;
+        }
     }
 
     /// The lease of `host` has run out.
@@ -423,9 +449,13 @@ mod tests {
             (nodes.living(), nodes.expired(Time(LEASE_US), Time(0), LEASE_US)),
             (vec![host(1, 1)], vec![])
         );
-        assert_eq!(nodes.long_gone(Time(5 * LEASE_US), Time(0), 5 * LEASE_US), [host(0, 1)]);
+        let patience = |waits_for_the_silent| Patience { grace_us: 5 * LEASE_US, waits_for_the_silent };
+        assert_eq!(nodes.long_gone(Time(5 * LEASE_US), Time(0), patience(false)), [host(0, 1)]);
+        assert_eq!(nodes.long_gone(Time(5 * LEASE_US), Time(0), patience(true)), [], "it may stand still");
+        nodes.part(host(0, 1));
+        assert_eq!(nodes.long_gone(Time(5 * LEASE_US), Time(0), patience(true)), [host(0, 1)]);
         nodes.give_up(host(0, 1));
-        assert_eq!(nodes.long_gone(Time(9 * LEASE_US), Time(0), 5 * LEASE_US), []);
+        assert_eq!(nodes.long_gone(Time(9 * LEASE_US), Time(0), patience(false)), []);
         assert_eq!(nodes.hear(Time(9 * LEASE_US), host(0, 1)), Heard::Returned);
         assert_eq!(nodes.hear(Time(9 * LEASE_US), host(0, 1)), Heard::Leased);
     }

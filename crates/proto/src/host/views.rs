@@ -50,11 +50,7 @@ impl Views {
 
     /// Where a key is.
     pub(crate) fn locate(&self, key: &[u8]) -> Place {
-        let Some(map) = &self.map else {
-            // A name that no map has said the number of yet. Once one has it cannot be put into the key any more.
-            let refusal = (split_key(key).0 >= NamespaceId::MAX).then_some(Failure::Unavailable);
-            return Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal };
-        };
+        let Some(map) = &self.map else { return place_without_map(key) };
         let hash = KeyHash::of(map.cluster, key);
         let id = split_key(key).0;
         if let Some(home) = self.homes.find(id) {
@@ -214,4 +210,12 @@ impl Views {
         }
         due
     }
+}
+
+/// Where a key is of which nothing is known yet.
+#[cold]
+fn place_without_map(key: &[u8]) -> Place {
+    // The key of a namespace by a name that no map has said the number of. Once one has, it cannot be put into the key any more.
+    let refusal = (split_key(key).0 >= NamespaceId::MAX).then_some(Failure::Unavailable);
+    Place { hash: KeyHash::of(ClusterId(0), key), member: None, refusal }
 }

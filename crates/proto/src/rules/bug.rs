@@ -79,6 +79,8 @@ pub enum Bug {
     CrowdedMirrorDropped,
     /// A coordinator counts parities to find out whether they make up for what is missing.
     SolvabilityByCounting,
+    /// What only silent processes have is given up while they may come back with it.
+    SilentGivenUp,
     /// A stand-in without memory for its pages stays, though another node has it.
     StarvedStandInStays,
     /// A primary decides writes while a flush is in its log.

@@ -266,6 +266,11 @@ impl Rules {
         self.prevent(Bug::LearnerSurvivesFailure)
     }
 
+    /// Processes that may only stand still or be cut off are waited for where nobody else has what they have.
+    pub(crate) fn the_silent_are_waited_for(self) -> bool {
+        self.prevent(Bug::SilentGivenUp)
+    }
+
     /// A stand-in without memory for its pages makes way for one that has it.
     pub(crate) fn starved_stand_ins_make_way(self) -> bool {
         self.prevent(Bug::StarvedStandInStays)

@@ -72,6 +72,8 @@ pub(crate) struct Submission {
 pub(crate) enum CoordinatorInput {
     Message(HostId, Box<ToCoordinator>),
     Exited(NodeId),
+    /// The other end of a connection has closed it.
+    Parted(HostId),
     /// The records that were being written are, or are not, because another coordinator has been elected.
     Written(bool),
 }

@@ -96,10 +96,10 @@ impl Line {
         }
     }
 
-    fn notice_loss(&mut self) {
-        if self.lost.take().is_some() {
-            self.registered = None;
-        }
+    fn notice_loss(&mut self) -> Option<HostId> {
+        let lost = self.lost.take()?;
+        self.registered = None;
+        Some(lost)
     }
 }
 
@@ -188,11 +188,15 @@ impl Lines {
         }
     }
 
-    /// The coordinator notices that a line was cut, unless it stands again.
-    pub(crate) fn parted(&mut self, node: usize, epoch: u32) {
-        if self.lines[node].epoch == epoch {
-            self.lines[node].notice_loss();
-        }
+    /// The coordinator notices that a line was cut, unless it stands again: whose it was.
+    pub(crate) fn parted(&mut self, node: usize, epoch: u32) -> Option<HostId> {
+        let line = &mut self.lines[node];
+        if line.epoch == epoch { line.notice_loss() } else { None }
+    }
+
+    /// Whether a fault forbids any connection of `node`.
+    pub(crate) fn is_blocked(&self, node: usize) -> bool {
+        self.lines[node].blocked > 0
     }
 
     /// No connection until [`Self::unblock`].

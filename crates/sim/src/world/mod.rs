@@ -173,7 +173,7 @@ impl World {
             Event::Uplink { node, epoch } => self.reign().uplink(usize::from(node), epoch),
             Event::Downlink { node, epoch } => self.downlink(usize::from(node), epoch),
             Event::Stray { message } => self.stray(message as usize),
-            Event::Parted { node, epoch } => self.lines.parted(usize::from(node), epoch),
+            Event::Parted { node, epoch } => self.reign().parted(usize::from(node), epoch),
             Event::Follow { node, .. } => {
                 self.lines.follow(&mut self.stage, &self.cluster, usize::from(node));
             }

@@ -55,6 +55,15 @@ impl Reign<'_> {
         }
     }
 
+    /// A coordinator notices that the line of `node` was cut, unless it stands again. Where nothing is in between the other end has closed it;
+    /// else nobody can tell.
+    pub(crate) fn parted(&mut self, node: usize, epoch: u32) {
+        let to = self.lines.end_of(node);
+        if let Some(id) = self.lines.parted(node, epoch).filter(|_| !self.lines.is_blocked(node)) {
+            self.give(to, CoordinatorInput::Parted(id));
+        }
+    }
+
     /// Gives `input` to a coordinator: at once, or when it goes on after a pause.
     fn give(&mut self, number: u32, input: CoordinatorInput) {
         if let Some(input) = self.cluster.coordinators.accept(number, input) {
@@ -75,6 +84,7 @@ impl Reign<'_> {
         match input {
             CoordinatorInput::Message(from, message) => process.coordinator.handle(now, from, *message),
             CoordinatorInput::Exited(node) => process.coordinator.exited(now, node),
+            CoordinatorInput::Parted(id) => process.coordinator.parted(id),
             CoordinatorInput::Written(true) => process.awaits_store = false,
             CoordinatorInput::Written(false) => return self.end(number),
         }

@@ -181,8 +181,8 @@ impl Contents {
         runs.all(|run| self.absent.contains_all(pages_of_run(run)))
     }
 
-    /// Looks `key` up in the committed state.
-    #[inline]
+    /// Looks `key` up in the committed state. A part of whoever reads: what it finds is handed over in memory otherwise.
+    #[inline(always)]
     pub(super) fn find(&self, slots: &Allocator, hash: KeyHash, key: &[u8]) -> Found<'_> {
         let mut answer = Found::Miss;
         for addr in self.replica.index().candidates(hash.into()) {
@@ -214,9 +214,9 @@ impl Contents {
         answer
     }
 
-    #[inline]
+    #[inline(always)]
     fn compare(&self, slots: &Allocator, addr: Addr, key: &[u8]) -> Found<'_> {
-        match self.read(slots, addr) {
+        match self.read_inline(slots, addr) {
             // What was flushed may lie beside what has come since.
             Ok(item) if item.key == key && !self.is_present(&item) => Found::Miss,
             Ok(item) if item.key == key => Found::Hit(addr, item),
@@ -245,8 +245,13 @@ impl Contents {
     }
 
     /// The item in the slot at `addr`.
-    #[inline]
     pub(super) fn read(&self, slots: &Allocator, addr: Addr) -> Result<Item<'_>, Unread> {
+        self.read_inline(slots, addr)
+    }
+
+    /// The same, as a part of whoever reads.
+    #[inline(always)]
+    fn read_inline(&self, slots: &Allocator, addr: Addr) -> Result<Item<'_>, Unread> {
         let start = addr.byte();
         let slot_len = slots.slot_len(addr).ok_or(Unread::NoItem)?;
         if self.absent_within(start, ITEM_HEADER_BYTES).is_some() {

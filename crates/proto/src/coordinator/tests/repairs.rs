@@ -32,12 +32,15 @@ fn a_silent_process_whose_loss_would_lose_data_is_waited_for() {
 }
 
 #[test]
-fn after_five_leases_nobody_waits_any_more() {
+fn one_that_has_closed_its_connection_is_waited_for_no_longer_than_five_leases() {
     let mut stage = Stage::new(7);
     stage.dies(3);
     stage.dies(4);
     stage.silent.push(0);
     stage.pass(6 * LEASE_US);
+    assert_eq!(stage.status(0), RoleStatus::Full, "it may stand still");
+    stage.coordinator.parted(host(0));
+    stage.pass(LEASE_US / 10);
     assert_eq!((stage.status(0), stage.primary(0)), (RoleStatus::Lost, None));
     assert_eq!((stage.status(1), stage.status(2)), (RoleStatus::Full, RoleStatus::Full));
 }

@@ -1,6 +1,7 @@
 //! Connections of nodes, at whoever presides.
 
 use std::cell::RefCell;
+use std::io::ErrorKind;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -63,10 +64,13 @@ impl Presiding {
             ended = self.listen(host, &connection, &mut reader) => ended,
             ended = self.talk(host, &connection, writer) => ended,
         };
-        // A newer one of the same process stays. The state machine is not told: a node is lost with its lease, and
-        // not with a connection.
+        // A newer one of the same process stays.
         if self.is_current(host, &connection) {
             self.connections.borrow_mut().remove(&host);
+            // A node is lost with its lease, and not with a connection; but one whose side has closed it may well have ended.
+            if ended.as_ref().is_err_and(is_closed_there) {
+                self.drive(|coordinator, _| coordinator.parted(host));
+            }
         }
         ended
     }
@@ -143,6 +147,18 @@ impl Presiding {
             let writing = tokio::time::timeout(lease * 2, writer.write_all(&bytes));
             writing.await.map_err(|_| StreamError::Stalled)??;
         }
+    }
+}
+
+/// Whether the other side has closed the connection, or there is nobody any more: a process that stands still or is cut off does neither.
+fn is_closed_there(error: &StreamError) -> bool {
+    match error {
+        StreamError::Closed => true,
+        StreamError::Io(error) => matches!(
+            error.kind(),
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof
+        ),
+        _ => false,
     }
 }
 
