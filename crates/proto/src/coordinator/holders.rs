@@ -1,7 +1,9 @@
 //! Who keeps the chunks of each role of a group: holders follow members (docs/objects.md, "Holders in a view").
 
+use std::collections::BTreeSet;
+
 use codec::Code;
-use types::{GroupId, GroupView, Holder, Holders, HostId, RoleIndex, ViewVersion};
+use types::{GroupId, GroupView, Holder, Holders, HostId, Pool, PoolId, RoleIndex, ViewVersion};
 use wire::object::ChunkReport;
 
 use super::state::ClusterState;
@@ -16,8 +18,29 @@ pub(super) fn handle(state: &mut ClusterState, from: HostId, report: ChunkReport
     }
 }
 
-/// Somebody wants to put chunks into a group that never had any: so nobody lacks one, whoever is named.
+/// Somebody wants to put chunks into a group that never had any: all groups of its pool take them from now on, for others will be asked for
+/// soon, when there may be nobody to open them.
 fn open(state: &mut ClusterState, group: GroupId) {
+    let pool = state.map().and_then(|map| map.catalog.pool_of_group(group)).cloned();
+    pool.iter().flat_map(Pool::group_ids).for_each(|group| open_group(state, group));
+}
+
+/// Pools are opened whose namespaces take chunks, before anybody asks.
+pub(super) fn open_early(state: &mut ClusterState) {
+    let Some(map) = state.map() else { return };
+    let takers = map.catalog.namespaces.iter().filter(|known| known.policy.objects.striped_above.is_some());
+    let pools: BTreeSet<PoolId> = takers
+        .flat_map(|known| [Some(known.pool), known.conversion.map(|conversion| conversion.to)])
+        .flatten()
+        .collect();
+    let firsts = pools.iter().filter_map(|pool| map.catalog.pool(*pool)?.group_ids().next());
+    let closed = |group: &GroupId| state.view(*group).is_some_and(|view| !view.takes_chunks());
+    let closed: Vec<GroupId> = firsts.filter(closed).collect();
+    closed.into_iter().for_each(|group| open(state, group));
+}
+
+/// Nobody lacks a chunk of it, whoever is named.
+fn open_group(state: &mut ClusterState, group: GroupId) {
     if state.view(group).is_some_and(|view| !view.takes_chunks()) {
         tracing::info!(%group, "takes chunks from now on");
         state.change_view(group, |view| {

@@ -393,6 +393,14 @@ impl Coordinator {
         self.arm();
     }
 
+    /// Pools whose namespaces take values in chunks are made ready for them, before the first one comes.
+    pub fn open_pools(&mut self) {
+        if !self.has_resigned() && self.gathering.is_none() {
+            holders::open_early(&mut self.state);
+            self.arm();
+        }
+    }
+
     /// The processes that the store of the records shows as alive, by leases that they keep there themselves. To be told after
     /// every change. Where nobody says so, the coordinator never resigns.
     pub fn store_sees(&mut self, now: Now, alive: &BTreeSet<HostId>) {

@@ -26,6 +26,8 @@ pub struct Objects {
     pub leave_percent: u64,
     /// Time between two probes of links; 0 = none.
     pub probe_every_us: u64,
+    /// Whether coordinators open pools before the first value comes, as servers have them do.
+    pub opened_early: bool,
 }
 
 impl Options {
@@ -56,6 +58,7 @@ impl Options {
             leave_percent: rng.pick(&[0, 0, 1, 10]),
             // By the seed alone, so that all else is drawn as it was.
             probe_every_us: if self.seed % 7 < 3 { lease_us } else { 0 },
+            opened_early: self.seed % 3 == 1,
         });
         self.timing.object_deadline_us = lease_us * rng.pick(&[1, 2, 6]);
         self.timing.ask_us = lease_us * rng.pick(&[1, 2, 4]);

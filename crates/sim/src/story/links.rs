@@ -101,6 +101,14 @@ impl Link<'_> {
 }
 
 impl Line<'_> {
+    /// The node closes its end, as one does that ends, and cannot reach the coordinator any more.
+    pub fn shut(self) {
+        let Self { story: Story { world }, node } = self;
+        note!(world.stage.book, "story: node-{node} closes its line, which is severed");
+        world.lines.block(&mut world.stage, &world.cluster, node);
+        world.reign().is_parted_from(node);
+    }
+
     /// The two cannot reach each other any more.
     pub fn sever(self) {
         let Self { story: Story { world }, node } = self;

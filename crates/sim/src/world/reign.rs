@@ -55,6 +55,14 @@ impl Reign<'_> {
         }
     }
 
+    /// The coordinator is told that `node` has closed its line.
+    pub(crate) fn is_parted_from(&mut self, node: usize) {
+        let id = self.cluster.nodes[node].id;
+        if let Some(leader) = self.cluster.coordinators.leader() {
+            self.give(leader, CoordinatorInput::Parted(id));
+        }
+    }
+
     /// A coordinator notices that the line of `node` was cut, unless it stands again. Where nothing is in between the other end has closed it;
     /// else nobody can tell.
     pub(crate) fn parted(&mut self, node: usize, epoch: u32) {
@@ -240,6 +248,11 @@ impl Reign<'_> {
 
     /// Does what a coordinator wants, as far as that may be done.
     pub(crate) fn after(&mut self, number: u32) {
+        if self.stage.options.objects.is_some_and(|objects| objects.opened_early)
+            && let Some(process) = self.cluster.coordinators.get_mut(number)
+        {
+            process.coordinator.open_pools();
+        }
         while let Some(action) = self.cluster.coordinators.next_action(number) {
             match action {
                 CoordinatorAction::Send { to, message } => self.send(number, to, message),

@@ -99,7 +99,7 @@ fn a_primary_that_needs_nobody_is_waited_for_until_it_knows() {
     story.kill_watched(story.parity(0));
     story.run(story.lease_us());
     let zombie = story.primary(0);
-    story.line(zombie).sever();
+    story.line(zombie).shut();
     story.run(8 * story.lease_us());
     assert_eq!(story.status(0), RoleStatus::Lost);
     story.operator().accept_losses();
@@ -117,13 +117,27 @@ fn a_primary_that_needs_nobody_is_waited_for_until_it_knows() {
 }
 
 #[test]
+fn what_only_those_have_who_stand_still_is_there_when_they_go_on() {
+    let mut story = Story::new(3, 2, 7);
+    story.fill(2);
+    let still = [story.primary(0), story.primary(1), story.parity(0)];
+    still.into_iter().for_each(|node| story.stop(node));
+    story.run(12 * story.lease_us());
+    still.into_iter().for_each(|node| story.go_on(node));
+    story.until_full(0);
+    story.until_full(1);
+    // Ends with a check that every key is there.
+    story.end();
+}
+
+#[test]
 fn a_living_parity_vouches_for_the_end_of_a_silent_primary() {
     let mut story = Story::new(2, 1, 4);
     story.expect_loss();
     story.fill(2);
     // Both primaries fall silent at once, which one parity cannot make up for.
     let (first, second) = (story.primary(0), story.primary(1));
-    story.line(first).sever();
+    story.line(first).shut();
     story.kill_watched(second);
     story.run(8 * story.lease_us());
     assert_eq!((story.status(0), story.status(1)), (RoleStatus::Lost, RoleStatus::Lost));

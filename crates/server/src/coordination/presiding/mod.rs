@@ -113,6 +113,7 @@ impl Presiding {
         }
         let mut coordinator = self.coordinator.borrow_mut();
         let result = act(&mut coordinator, self.clock.now());
+        coordinator.open_pools();
         // Messages go through the queue even if it is empty, so none overtakes a record that it follows from.
         while let Some(action) = coordinator.poll_action() {
             match action {
