@@ -161,6 +161,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    #[inline(always)]
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ItemError> {
         let header = bytes.first_chunk::<ITEM_HEADER_BYTES>().ok_or(ItemError::NoHeader)?;
         let word =
