@@ -3,6 +3,9 @@
 //! A full primary that is left enough parities is obeyed, and the silent ones are removed. A primary that can be deposed at
 //! less cost than a parity can be missed (it is full and all its parities are silent, or it is a stand-in with pages to come)
 //! is deposed if the parities that it complains of prove to live.
+//!
+//! Neither happens where the group could not bear it if all those had ended who are quiet at the moment: parities that are slow because two
+//! nodes have just died are what these two are made good by.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +89,8 @@ impl Complaints {
         remove_parities(&mut without, &silent);
         // One that answers shows that the primary is not cut off; and without the silent the group must still be
         // repairable.
-        let enough_left = in_sync.len() > silent.len() && !state.is_beyond_repair(&without);
+        let is_repairable = !state.is_beyond_repair(&without_the_quiet(now, state, without));
+        let enough_left = in_sync.len() > silent.len() && is_repairable;
         let is_full = view.data_role(member.role).is_some_and(|role| role.status == RoleStatus::Full);
         // To depose a full primary all its parities have to prove that they live. A stand-in costs nothing: those that
         // it misses are enough.
@@ -196,7 +200,7 @@ impl Complaints {
         let protection = state.protection(member.group);
         let mut without = view.clone();
         decide::fence(&mut without, &protection, member.role);
-        elsewhere && alone && !state.is_beyond_repair(&without)
+        elsewhere && alone && !state.is_beyond_repair(&without_the_quiet(now, state, without))
     }
 }
 
@@ -214,6 +218,18 @@ fn remove_learners(state: &mut ClusterState, member: MemberId, silent: &[(RoleIn
     }
     let is_silent = |learner: &Learner| silent.contains(&(learner.role, learner.host));
     state.change_view(member.group, |view| view.learners.retain(|learner| !is_silent(learner)));
+}
+
+/// `view` without what is on hosts that may have ended, as their leases will tell: where they have, what is taken out now would be missed.
+fn without_the_quiet(now: Now, state: &ClusterState, mut view: GroupView) -> GroupView {
+    let (rules, protection) = (state.rules(), state.protection(view.group));
+    let quiet = state.nodes().quiet(now.time, state.lease_us() / 2);
+    for host in quiet.into_iter().filter(|_| rules.the_quiet_may_have_ended()) {
+        if view.keepers().any(|keeper| keeper == host) {
+            decide::remove_host(rules, &mut view, &protection, host);
+        }
+    }
+    view
 }
 
 fn remove_parities(view: &mut GroupView, parities: &[(RoleIndex, HostId)]) {

@@ -230,6 +230,12 @@ impl Nodes {
         self.iter().filter(is_silent).map(|node| node.host().node).collect()
     }
 
+    /// Those that may have ended: whose connections have ended at their sides, or that have not been heard for so many microseconds.
+    pub(super) fn quiet(&self, now: Time, within_us: u64) -> Vec<HostId> {
+        let is_quiet = |node: &&NodeState| node.parted || node.silence_us(now) >= within_us;
+        self.iter().filter(is_quiet).map(NodeState::host).collect()
+    }
+
     /// Those that this coordinator has not heard within so many microseconds.
     pub(super) fn unheard(&self, now: Time, within_us: u64) -> Vec<NodeId> {
         let is_unheard = |node: &&NodeState| !node.is_present() || node.silence_us(now) >= within_us;

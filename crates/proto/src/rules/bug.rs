@@ -81,6 +81,8 @@ pub enum Bug {
     SolvabilityByCounting,
     /// What only silent processes have is given up while they may come back with it.
     SilentGivenUp,
+    /// Who complains is obeyed as if all were there who have not been lost yet.
+    QuietCountedOn,
     /// A stand-in without memory for its pages stays, though another node has it.
     StarvedStandInStays,
     /// A primary decides writes while a flush is in its log.

@@ -271,6 +271,11 @@ impl Rules {
         self.prevent(Bug::SilentGivenUp)
     }
 
+    /// Hosts that have not been heard for a while may have ended, whatever is decided meanwhile.
+    pub(crate) fn the_quiet_may_have_ended(self) -> bool {
+        self.prevent(Bug::QuietCountedOn)
+    }
+
     /// A stand-in without memory for its pages makes way for one that has it.
     pub(crate) fn starved_stand_ins_make_way(self) -> bool {
         self.prevent(Bug::StarvedStandInStays)

@@ -122,3 +122,27 @@ fn a_stand_in_whose_parity_gives_no_proof_for_a_lease_is_believed() {
     complain(&mut stage, 0, &[3]);
     assert_eq!(stage.in_sync(), [4]);
 }
+
+/// Two nodes with data roles end, and before their leases have told so a slow parity is complained of: whether anything is lost in the end.
+fn loses_by_a_complaint(rules: Rules) -> bool {
+    let mut stage = Stage::by(6, rules);
+    for node in [1, 2] {
+        stage.silent.push(node);
+        stage.coordinator.parted(host(node));
+    }
+    stage.pass(LEASE_US * 6 / 10);
+    complain(&mut stage, 0, &[3]);
+    stage.pass(8 * LEASE_US);
+    stage.view().data.iter().any(|role| role.status == RoleStatus::Lost)
+}
+
+#[test]
+fn a_slow_parity_stays_while_it_is_not_known_whether_others_have_ended() {
+    assert!(!loses_by_a_complaint(Rules::all()));
+}
+
+#[test]
+#[cfg(feature = "planted-bugs")]
+fn what_two_have_who_have_just_ended_is_lost_where_a_slow_parity_is_taken_out() {
+    assert!(loses_by_a_complaint(Rules::without(crate::Bug::QuietCountedOn)));
+}

@@ -49,6 +49,10 @@ fn member(role: u8) -> MemberId {
 
 impl Stage {
     fn new(nodes: u16) -> Self {
+        Self::by(nodes, Rules::all())
+    }
+
+    fn by(nodes: u16, rules: Rules) -> Self {
         let coordinator = Coordinator::new(CoordinatorConfig {
             cluster: ClusterId(7),
             profile: Profile::rs(3, 2).unwrap(),
@@ -56,7 +60,7 @@ impl Stage {
             shards: 1,
             groups: 1,
             timing: Timing::from_lease(LEASE_US),
-            rules: Rules::all(),
+            rules,
             records: RecordKeeping::Stored,
             on_loss: LossPolicy::Error,
         });
