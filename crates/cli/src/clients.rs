@@ -108,11 +108,12 @@ pub fn longest_value(text: &str) -> Result<Size, String> {
     if is_possible { Ok(size) } else { Err("a value may have 1 byte to 1TiB".to_owned()) }
 }
 
-/// Lets this process open as many files as that many connections need.
+/// Lets this process open as many files as that many connections need. With how many connections it has to do: where the system allows fewer
+/// than the default, those that leave enough for all else, or the last one would be the last thing that this process opens.
 ///
 /// # Errors
-/// `Usage` if somebody asked for more than the system allows; the default takes what it gets.
-pub fn allow_connections(clients: ClientArgs) -> Result<(), Exit> {
+/// `Usage` if somebody asked for more than the system allows.
+pub fn allow_connections(clients: ClientArgs) -> Result<ClientArgs, Exit> {
     let needed = clients.limits().max_connections as u64 + OTHER_FILES;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(Exit::usage)?;
     if clients.max_connections.is_some() && needed > hard {
@@ -125,7 +126,21 @@ pub fn allow_connections(clients: ClientArgs) -> Result<(), Exit> {
     if soft < needed.min(hard) {
         setrlimit(Resource::RLIMIT_NOFILE, needed.min(hard), hard).map_err(Exit::usage)?;
     }
-    Ok(())
+    if needed <= hard {
+        return Ok(clients);
+    }
+    let max = connections_within(hard);
+    tracing::warn!(
+        open_files = hard,
+        max_connections = max,
+        "the system allows few open files: raise `ulimit -Hn`"
+    );
+    Ok(ClientArgs { max_connections: Some(max), ..clients })
+}
+
+/// How many connections so many open files leave room for: half of them at least are for those where there are very few.
+fn connections_within(files: u64) -> u32 {
+    u32::try_from(files - OTHER_FILES.min(files / 2)).unwrap_or(u32::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -151,6 +166,11 @@ mod tests {
         assert_eq!(all.limits().max_value_bytes, 5);
         assert!(ClientArgs::default().flags().is_empty());
         assert_eq!(ClientArgs::default().limits(), ConnectionLimits::default());
+    }
+
+    #[test]
+    fn few_open_files_are_not_all_for_connections() {
+        assert_eq!([4_096, 1_024, 256, 1].map(connections_within), [3_584, 512, 128, 1]);
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
-            eprintln!("gestalt: {exit}");
+            output::complain(&format!("gestalt: {exit}"));
             exit.code()
         }
     }
@@ -124,7 +124,7 @@ fn report_usage(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::ValueValidation {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
-        eprintln!("gestalt: {}", line.strip_prefix("error: ").unwrap_or(line));
+        output::complain(&format!("gestalt: {}", line.strip_prefix("error: ").unwrap_or(line)));
     } else {
         let _ = error.print();
     }

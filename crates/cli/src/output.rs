@@ -52,12 +52,17 @@ fn line(cells: &[String], widths: &[usize]) -> String {
     format!("{}\n", padded.join("  ").trim_end())
 }
 
+/// Says something on standard error, if anybody still reads it: the exit code says it in any case.
+pub fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Prints to standard output; a reader that has gone away is no error. Where it cannot be written, this is the end, with exit code 1.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("gestalt: cannot write to standard output: {error}");
+            complain(&format!("gestalt: cannot write to standard output: {error}"));
             std::process::exit(1);
         }
         _ => {}

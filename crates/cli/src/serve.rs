@@ -111,8 +111,7 @@ fn resolve(args: &ServeArgs) -> Result<(NodeConfig, CodingPlace), Exit> {
         listeners::split(settings.memcached.clone().unwrap_or_default(), default).map_err(Exit::Usage)?;
     let memory = settings.memory.unwrap_or(DEFAULT_MEMORY);
     check_memory(memory)?;
-    let clients = ClientArgs::from(&settings);
-    allow_connections(clients)?;
+    let clients = allow_connections(ClientArgs::from(&settings))?;
     let coding_place = settings.coding_place.unwrap_or_default();
     let config = NodeConfig {
         cluster,

@@ -9,7 +9,8 @@ const ROLE: u64 = 1_000;
 /// get, these would find no room where clients have taken it. 0 where no group lacks any. In bytes.
 ///
 /// A role weighs what any other one of a full node weighs: with `here` roles that it has and `to come`, that many parts of the limit are
-/// kept. Of what a group lacks each node gets its part that has no role of it.
+/// kept. Of what a group lacks each node gets its part that has no role of it. Half of the limit at most: nodes that are not full have room
+/// for both, and where they are the others let clients grow no further either.
 #[must_use]
 pub fn room_for_missing(map: &ClusterMap, node: NodeId, limit: u64) -> u64 {
     let (mut here, mut to_come) = (0, 0);
@@ -27,7 +28,7 @@ pub fn room_for_missing(map: &ClusterMap, node: NodeId, limit: u64) -> u64 {
         to_come += (pending.len() + learns) as u64 * ROLE;
     }
     let kept = u128::from(limit) * u128::from(to_come) / u128::from((here + to_come).max(1));
-    u64::try_from(kept).unwrap_or(limit)
+    u64::try_from(kept).unwrap_or(limit).min(limit / 2)
 }
 
 /// Whether pages or chunks of `role` are still to come to its `host`.
@@ -128,7 +129,7 @@ mod tests {
         let kept_for = kept(&map);
         // Half a role each may come to the two that have none, and a third of one to the one that has four others.
         for node in [5, 6] {
-            assert_eq!(kept_for[node], LIMIT, "{kept_for:?}");
+            assert_eq!(kept_for[node], LIMIT / 2, "{kept_for:?}");
         }
         assert_eq!(kept_for[former], LIMIT * 333 / 4_333, "{kept_for:?}");
         assert_eq!(kept_for.iter().filter(|kept| **kept == 0).count(), 4, "they have a role of the group");
@@ -145,11 +146,11 @@ mod tests {
         let crowded = group.data[0].primary.unwrap();
         let other = group.data[1].primary.replace(crowded).unwrap();
         let kept_for = kept(&map);
-        assert_eq!((kept_for[5], kept_for[usize::from(other.node.0)]), (LIMIT, LIMIT * 500 / 4_500));
+        assert_eq!((kept_for[5], kept_for[usize::from(other.node.0)]), (LIMIT / 2, LIMIT * 500 / 4_500));
         let since = ViewVersion(1);
         map.groups[0].learners = vec![Learner { role: RoleIndex(1), host: host(5), since, whole: false }];
         let kept_for = kept(&map);
-        assert_eq!((kept_for[5], kept_for[usize::from(other.node.0)]), (LIMIT, 0));
+        assert_eq!((kept_for[5], kept_for[usize::from(other.node.0)]), (LIMIT / 2, 0));
     }
 
     #[test]

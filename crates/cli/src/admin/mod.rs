@@ -78,7 +78,7 @@ impl Target {
     /// The same; where it is old, or somebody does not answer, standard error says so.
     async fn survey(&self) -> Result<Survey, Exit> {
         let survey = self.look().await?;
-        survey.caveats().iter().for_each(|caveat| eprintln!("{caveat}"));
+        survey.caveats().iter().for_each(|caveat| output::complain(caveat));
         Ok(survey)
     }
 

@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn where_nodes_are_full_memory_is_named_and_where_one_is_silent_the_lost_are() {
-        let full = Assessment { refusing_nodes: vec![NodeId(2)], ..found(&[Health::Degraded]) };
+        let of = found(&[Health::Degraded]);
+        let full = Assessment { refusing_nodes: vec![NodeId(2)], silent_nodes: vec![], ..of };
         let (code, text) = told(&full, FRESH);
         assert!(code == 3 && text.contains("no memory for what is missing"), "{text}");
         let silent = Assessment { silent_nodes: vec![NodeId(1)], ..full };

@@ -17,6 +17,7 @@ use super::decide;
 use super::repairs::Repairs;
 use super::state::ClusterState;
 use crate::Now;
+use crate::rules::SilenceRules;
 
 /// A primary waits in vain for some of its parities.
 pub(super) struct Stalled {
@@ -224,7 +225,7 @@ fn remove_learners(state: &mut ClusterState, member: MemberId, silent: &[(RoleIn
 fn without_the_quiet(now: Now, state: &ClusterState, mut view: GroupView) -> GroupView {
     let (rules, protection) = (state.rules(), state.protection(view.group));
     let quiet = state.nodes().quiet(now.time, state.lease_us() / 2);
-    for host in quiet.into_iter().filter(|_| rules.the_quiet_may_have_ended()) {
+    for host in quiet.into_iter().filter(|_| SilenceRules::of(rules).may_be_an_end()) {
         if view.keepers().any(|keeper| keeper == host) {
             decide::remove_host(rules, &mut view, &protection, host);
         }

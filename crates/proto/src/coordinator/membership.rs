@@ -15,6 +15,7 @@ use super::state::ClusterState;
 use super::store_view::StoreView;
 use super::{RecordKeeping, admission};
 use crate::Now;
+use crate::rules::SilenceRules;
 
 /// After how many leases of silence a host is given up whose loss means the loss of data.
 const GRACE_LEASES: u64 = 5;
@@ -295,7 +296,7 @@ fn patience(state: &ClusterState) -> Patience {
     });
     Patience {
         grace_us: state.lease_us() * GRACE_LEASES,
-        waits_for_the_silent: state.rules().the_silent_are_waited_for() && !is_accepted,
+        waits_for_the_silent: SilenceRules::of(state.rules()).is_waited_for() && !is_accepted,
     }
 }
 

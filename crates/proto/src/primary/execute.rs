@@ -231,7 +231,7 @@ impl Current<'_> {
             version: self.item.version,
             ttl_seconds: (self.item.expiry != 0).then(|| self.item.expiry.saturating_sub(now.0)),
             fetched: self.access.fetched,
-            idle_seconds: now.0.saturating_sub(self.access.last_access.0),
+            idle_seconds: self.access.idle_seconds(now),
             size_bytes: self.item.len_bytes() as u32,
             win: false,
             stale: self.item.stale,

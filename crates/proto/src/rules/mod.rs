@@ -14,11 +14,13 @@ mod hand_overs;
 mod objects;
 mod scans;
 mod sessions;
+mod silence;
 
 use types::{RoleIndex, Seq, UnixSeconds};
 
 pub use bug::Bug;
 pub(crate) use scans::ScanRules;
+pub(crate) use silence::SilenceRules;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,16 +266,6 @@ impl Rules {
     /// A failure in the group cancels its learners.
     pub(crate) fn failures_cancel_learners(self) -> bool {
         self.prevent(Bug::LearnerSurvivesFailure)
-    }
-
-    /// Processes that may only stand still or be cut off are waited for where nobody else has what they have.
-    pub(crate) fn the_silent_are_waited_for(self) -> bool {
-        self.prevent(Bug::SilentGivenUp)
-    }
-
-    /// Hosts that have not been heard for a while may have ended, whatever is decided meanwhile.
-    pub(crate) fn the_quiet_may_have_ended(self) -> bool {
-        self.prevent(Bug::QuietCountedOn)
     }
 
     /// A stand-in without memory for its pages makes way for one that has it.

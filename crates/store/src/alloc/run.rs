@@ -83,6 +83,11 @@ impl Slot {
         UnixSeconds(newest.0.saturating_sub(age))
     }
 
+    /// The same; none if it was neither read nor written here.
+    pub(crate) fn known_access(self, newest: UnixSeconds) -> Option<UnixSeconds> {
+        (self.0 & ACCESS_MASK != 0).then(|| self.last_access(newest))
+    }
+
     /// After a read at `now`.
     pub(crate) fn bumped(self, now: UnixSeconds) -> Self {
         let warmer = if self.frequency() < MAX_FREQUENCY { 1 << FREQUENCY_SHIFT } else { 0 };
@@ -311,6 +316,14 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_what_was_not_used_here_nobody_knows_when_it_was() {
+        let now = UnixSeconds(1_795_000_000);
+        let taken_over = Slot(0);
+        assert_eq!(taken_over.known_access(now), None);
+        assert_eq!(taken_over.bumped(UnixSeconds(now.0 - 5)).known_access(now), Some(UnixSeconds(now.0 - 5)));
+    }
 
     #[test]
     fn slots_come_fresh_first_then_the_last_freed() {

@@ -47,7 +47,7 @@ impl Slots {
         let Some(slot) = self.allocator.slot(addr).filter(|slot| slot.is_live()) else {
             return Access::default();
         };
-        Access { fetched: slot.fetched(), last_access: slot.last_access(self.newest) }
+        Access { fetched: slot.fetched(), last_access: slot.known_access(self.newest).unwrap_or_default() }
     }
 
     /// The item at `addr` was read: it is fetched, and further from eviction.
