@@ -374,7 +374,7 @@ impl Host {
         now: Now,
         place: Place,
         read: QuickRead<'_>,
-        found: impl FnOnce(&Seen<'_>),
+        found: impl FnOnce(Seen<'_>),
     ) -> Read {
         let member = place.member.filter(|_| place.refusal.is_none());
         let Some(primary) = member.and_then(|member| self.members.primaries_mut().get_mut(member)) else {

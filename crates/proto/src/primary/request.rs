@@ -111,7 +111,7 @@ impl Primary {
         (timing, edition): (&Timing, u64),
         hash: KeyHash,
         asked: QuickRead<'_>,
-        found: impl FnOnce(&Seen<'_>),
+        found: impl FnOnce(Seen<'_>),
     ) -> crate::Read {
         if !self.may_serve(now.time, timing) {
             return crate::Read::Submit;
@@ -144,7 +144,7 @@ impl Primary {
                 if item.object || asked.leaves(&item) {
                     return crate::Read::Submit;
                 }
-                found(&Seen { item, store, addr, now: now.unix });
+                found(Seen { item, store, addr, now: now.unix });
                 if asked.bump == Bump::Count {
                     store.bump(addr, now.unix);
                 }

@@ -74,11 +74,12 @@ fn nobody_is_told_before_the_records_are_written() {
     let (presiding, connection) = presiding(written(MINUTE_US));
     register(&presiding).unwrap();
     let unsent = || connection.out.borrow().bytes.is_empty();
-    assert_eq!(due(&presiding), ["view/00000000", "node/00000", "map"]);
+    // The second one of the view says who keeps its chunks.
+    assert_eq!(due(&presiding), ["view/00000000", "node/00000", "map", "view/00000000"]);
     assert!(unsent());
     presiding.written(1);
-    assert!(unsent() && due(&presiding) == ["node/00000", "map"]);
-    presiding.written(2);
+    assert!(unsent() && due(&presiding) == ["node/00000", "map", "view/00000000"]);
+    presiding.written(3);
     assert!(!unsent() && due(&presiding).is_empty());
 }
 
