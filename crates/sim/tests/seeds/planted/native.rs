@@ -6,7 +6,7 @@ use sim::{FaultKind, Focus, Options, Verb};
 use super::outcome;
 
 /// In how many seeds a bug must show.
-const BUDGET: u64 = 60;
+const BUDGET: u64 = 260;
 
 /// What a seed is made of.
 fn options(seed: u64, bug: Bug) -> Options {
