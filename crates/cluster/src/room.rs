@@ -9,8 +9,8 @@ const ROLE: u64 = 1_000;
 /// get, these would find no room where clients have taken it. 0 where no group lacks any. In bytes.
 ///
 /// A role weighs what any other one of a full node weighs: with `here` roles that it has and `to come`, that many parts of the limit are
-/// kept. Of what a group lacks each node gets its part that has no role of it. Half of the limit at most: nodes that are not full have room
-/// for both, and where they are the others let clients grow no further either.
+/// kept. Of what a group lacks each node gets its part that has no role of it. Half of the limit at most, which is a guess:
+/// of what a role weighs nothing is known here, and to keep more refuses clients of stores that are mostly empty.
 #[must_use]
 pub fn room_for_missing(map: &ClusterMap, node: NodeId, limit: u64) -> u64 {
     let (mut here, mut to_come) = (0, 0);
