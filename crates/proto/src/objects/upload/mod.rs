@@ -8,6 +8,7 @@
 //! want of places: else a crowd that only sits there would keep out all others.
 
 mod anew;
+mod crowd;
 mod elsewhere;
 mod forecast;
 mod groups;
@@ -483,8 +484,10 @@ impl Uploads {
     pub(super) fn due(&self, timing: &Timing) -> Time {
         let waits = self.all.values().any(|one| !one.committing && (one.starved || !one.stripes.is_empty()));
         let retry = if waits || self.crowded { self.looked + timing.retry_us } else { Time::NEVER };
-        let renewals = self.all.values().filter(|one| !one.committing).map(|one| one.renew);
-        renewals.min().unwrap_or(Time::NEVER).min(retry)
+        let under_way = || self.all.values().filter(|one| !one.committing);
+        let renewals = under_way().map(|one| one.renew);
+        let crowds = under_way().flat_map(|one| &one.stripes).filter_map(|it| it.asks_again_at(timing));
+        renewals.chain(crowds).min().unwrap_or(Time::NEVER).min(retry)
     }
 
     /// Adds what has become of stripes, and how often an upload has begun anew under another id.

@@ -13,11 +13,12 @@ use wire::object::{
     Checked, ChunkReport, ObjectMessage, Placed, Put, PutAs, Refusal, Refused, Shares, Trailer,
 };
 
+use super::crowd::Crowd;
 use super::rows::Dealt;
 use super::sums::{Way, message_of};
 use super::ways::By;
-use crate::Rules;
 use crate::objects::scope::Scope;
+use crate::{Rules, Timing};
 
 /// Cells that a holder is sent in one go, unless its chunk ends: fewer wake-ups for the same bytes.
 const CELLS_AT_ONCE: u32 = 4;
@@ -51,8 +52,8 @@ pub(super) struct StripeUpload {
     /// Checksums of the chunks, as far as their cells have come.
     sums: Trailer,
     pub(super) attempts: Vec<Attempt>,
-    /// Since when some holder has had no room.
-    crowded_since: Option<Time>,
+    /// Some holder has had no room.
+    crowd: Option<Crowd>,
     /// Since when it is known that nothing is missing but that holders take it.
     still_since: Option<Time>,
     /// Since when it is known that all products of its cells have been sent.
@@ -120,7 +121,7 @@ impl StripeUpload {
             old: None,
             sums: Trailer::new(),
             attempts: Vec::new(),
-            crowded_since: None,
+            crowd: None,
             still_since: None,
             shared_since: None,
             charged: false,
@@ -155,7 +156,7 @@ impl StripeUpload {
 
     /// It is to be put under another object's name.
     pub(super) fn begin_anew(&mut self) {
-        (self.attempts, self.crowded_since, self.still_since) = (Vec::new(), None, None);
+        (self.attempts, self.crowd, self.still_since) = (Vec::new(), None, None);
         self.shared_since = None;
     }
 
@@ -177,7 +178,7 @@ impl StripeUpload {
         tracing::info!(object = %name.0, stripe = self.stripe.index, from = %self.group, to = %group, "goes to another group");
         self.left.push(std::mem::replace(&mut self.group, group));
         self.moved_at = scope.now.time;
-        (self.attempts, self.crowded_since, self.shared_since) = (Vec::new(), None, None);
+        (self.attempts, self.crowd, self.shared_since) = (Vec::new(), None, None);
         self.adopt(scope, name, attempts);
     }
 
@@ -319,7 +320,7 @@ impl StripeUpload {
             (attempt.acknowledged, self.still_since) = (true, None);
         }
         if !self.attempts.iter().any(|attempt| attempt.crowded) {
-            self.crowded_since = None;
+            self.crowd = None;
         }
     }
 
@@ -342,8 +343,9 @@ impl StripeUpload {
             Refusal::Crowded => {
                 let now = scope.now.time;
                 self.attempts[at].crowded = true;
-                let since = *self.crowded_since.get_or_insert(now);
-                if now.since(since) >= scope.timing().request_deadline_us {
+                let crowd = Crowd::after(self.crowd, now);
+                self.crowd = Some(crowd);
+                if crowd.lasts_us(now) >= scope.timing().request_deadline_us {
                     return self.has_no_room();
                 }
             }
@@ -386,11 +388,12 @@ impl StripeUpload {
             self.adopt(scope, name, attempts);
             return Fate::GoesOn;
         }
+        let asks_again = self.crowd.is_none_or(|crowd| crowd.again_at(&scope.timing()) <= now);
         for attempt in self.attempts.iter_mut().filter(|attempt| !attempt.acknowledged) {
             let is_late = attempt.is_all_sent(self.stripe) && now.since(attempt.sent_at) >= patience;
             if attempt.outdated {
                 scope.want_view(self.group);
-            } else if attempt.crowded || is_late {
+            } else if attempt.crowded && asks_again || is_late {
                 let view = attempt.view;
                 attempt.restart(view, attempts);
             }
@@ -401,6 +404,12 @@ impl StripeUpload {
             return self.stuck(None, |attempt| !attempt.acknowledged);
         }
         Fate::GoesOn
+    }
+
+    /// When holders that had no room are asked again.
+    pub(super) fn asks_again_at(&self, timing: &Timing) -> Option<Time> {
+        let is_crowded = self.attempts.iter().any(|attempt| attempt.crowded);
+        self.crowd.filter(|_| is_crowded).map(|crowd| crowd.again_at(timing))
     }
 
     fn has_no_room(&self) -> Fate {
@@ -531,25 +540,28 @@ pub(super) mod tests {
         assert_eq!(after(attempt(4, true)), (8, 2, 0), "it was refused");
     }
 
-    #[test]
-    fn cells_behind_one_without_room_do_not_make_the_chunk_be_put_again_at_once() {
+    /// A stripe whose second chunk has an attempt at node 1, what it goes by, and what that node refuses so.
+    fn attempted() -> (StripeUpload, Name, impl Fn(u64, Refusal) -> Refused) {
         let member = MemberId { group: GroupId(0), role: RoleIndex(1) };
         let (term, namespace) = (Term(1), NamespaceId::default());
         let object = ObjectId { owner: member, term, number: 1, salt: 1, namespace };
         let geometry = Geometry { len: 1_000_000, chunk_len: 1 << 20, k: 2, layout: ObjectLayout::Spread };
-        let name = (object, KeyHash(1), geometry);
         let mut stripe = StripeUpload::new(geometry.stripe(0).unwrap(), GroupId(0), GroupId(0));
         let holder = Holder { host: host(1), since: ViewVersion(1) };
         stripe.attempts.push(Attempt::new(RoleIndex(1), holder, 7, ViewVersion(1)));
-        let refused = |why| {
-            let chunk = ChunkId { object, stripe: 0 };
-            Refused { member, chunk, attempt: 7, why }
-        };
+        let chunk = ChunkId { object, stripe: 0 };
+        let refused = move |attempt, why| Refused { member, chunk, attempt, why };
+        (stripe, (object, KeyHash(1), geometry), refused)
+    }
+
+    #[test]
+    fn cells_behind_one_without_room_do_not_make_the_chunk_be_put_again_at_once() {
+        let (mut stripe, name, refused) = attempted();
         let (mut around, views, mut attempts) = (surroundings(Rules::all()), Views::default(), 7);
         let mut hear = |at: u64, refusal| {
             let now = Now { time: Time(at), unix: UnixSeconds(0) };
             let mut scope = Scope { now, around: &mut around, views: &views };
-            let fate = stripe.refused(&mut scope, name, host(1), &refused(refusal), &mut attempts);
+            let fate = stripe.refused(&mut scope, name, host(1), &refused(7, refusal), &mut attempts);
             let stuck = match fate {
                 Fate::GoesOn => None,
                 Fate::Stuck(stuck) => Some((stuck.avoid.to_vec(), stuck.failure)),
@@ -562,6 +574,27 @@ pub(super) mod tests {
         let patience = Timing::default().request_deadline_us;
         let stuck = (vec![host(1)], Some(Failure::OutOfMemory));
         assert_eq!(hear(patience + 1, Refusal::Crowded), (Some(stuck), 7));
+    }
+
+    #[test]
+    fn a_holder_without_room_is_asked_again_long_before_others_are() {
+        let (mut stripe, name, refused) = attempted();
+        let (mut around, views, mut attempts) = (surroundings(Rules::all()), Views::default(), 7);
+        let (timing, mut at) = (Timing::default(), Time(1));
+        let now = |time| Now { time, unix: UnixSeconds(0) };
+        for attempt in 7..10 {
+            assert_eq!(stripe.asks_again_at(&timing), None, "it has not been refused");
+            let crowded = refused(attempt, Refusal::Crowded);
+            let mut scope = Scope { now: now(at), around: &mut around, views: &views };
+            stripe.refused(&mut scope, name, host(1), &crowded, &mut attempts);
+            at = stripe.asks_again_at(&timing).unwrap();
+            for (time, expected) in [(Time(at.0 - 1), attempt), (at, attempt + 1)] {
+                let mut scope = Scope { now: now(time), around: &mut around, views: &views };
+                stripe.retry(&mut scope, name, &mut attempts);
+                assert_eq!(attempts, expected, "it is put anew at {at:?}, and not before");
+            }
+        }
+        assert!(at.since(Time(1)) < timing.retry_us / 4, "{at:?}");
     }
 
     /// A map of one group without parities, whose only role node 1 holds since `version`.
