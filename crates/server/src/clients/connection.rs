@@ -560,8 +560,8 @@ impl Client for Connection {
             state.times.unread = Some((now.time, 0));
         }
         // While it is stalled nobody reads it: the rest of the command may have been sent long ago.
-        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, limits.half_sent))
-        {
+        let silence = worker.longest_silence_within(state.upload.is_some());
+        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, silence)) {
             return Some(Overdue::HalfSent);
         }
         state.replies.trim();

@@ -79,7 +79,12 @@ async fn serve_client(worker: Rc<Worker>, socket: ClientSocket) {
         Err(error) => return tracing::debug!(%error, "client not served"),
     };
     match door {
-        Door::Memcached(binding) => connection::serve(worker, stream, place, binding).await,
+        Door::Memcached(binding) => {
+            if binding.is_some() {
+                worker.first_map().await;
+            }
+            connection::serve(worker, stream, place, binding).await;
+        }
         Door::Native => native::serve(worker, stream, place).await,
     }
 }
@@ -109,6 +114,7 @@ async fn take_coordinator(worker: Rc<Worker>, mut messages: Receiver<FromCoordin
         // What the host has, not what has come: it does not take a map that is older.
         let version = worker.host.borrow().map().map_or(0, |map| map.version);
         worker.face().map_version.store(version, Ordering::Relaxed);
+        worker.map_came.notify_waiters();
         worker.pump.request();
     }
 }
@@ -168,7 +174,7 @@ async fn sweep(worker: Rc<Worker>) {
 fn sweep_interval(worker: &Worker) -> Duration {
     let limits = &worker.shared.config.limits;
     // So a deadline is noticed late by a quarter of the shortest one; and the runtime refuses an interval of 0.
-    let shortest = limits.half_sent.min(limits.unread).min(limits.idle.unwrap_or(Duration::MAX));
+    let shortest = worker.longest_silence_within(true).min(limits.unread).min(limits.idle.unwrap_or(Duration::MAX));
     SWEEP_INTERVAL.min(shortest / 4).max(Duration::from_millis(1))
 }
 

@@ -4,11 +4,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use faces::ValueLimits;
 use native::RouteMap;
 use proto::{Host, HostConfig, Limits, Now, Place, Rules, Submitted};
 use store::StoreConfig;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use types::op::{Failure, Outcome, Request};
 use types::{GroupId, MemberId, NamespaceId, ObjectPolicy, RoleIndex};
 
@@ -47,6 +50,8 @@ pub(crate) struct Worker {
     pub stopwatch: Stopwatch,
     /// The namespaces of the listeners that are bound to one.
     bindings: Bindings,
+    /// Told of every map.
+    pub map_came: Notify,
     /// Connections that have been answered in this cycle.
     answered: RefCell<Vec<Rc<dyn Client>>>,
     route_map: RefCell<Option<Arc<RouteMap>>>,
@@ -90,6 +95,7 @@ impl Worker {
             streams: Streams::default(),
             stopwatch: Stopwatch::default(),
             bindings: Bindings::of(config.bound.iter().map(|bound| bound.namespace.clone())),
+            map_came: Notify::new(),
             answered: RefCell::default(),
             route_map: RefCell::default(),
             reply_guess: Guess::default(),
@@ -244,6 +250,26 @@ impl Worker {
     #[inline(never)]
     fn bound_namespace(&self, binding: Binding) -> NamespaceId {
         self.bindings.resolve(binding, self.host.borrow().map())
+    }
+
+    /// Returns when the host has its first map: before it nobody knows which namespace a listener is bound to. Not later than when a
+    /// request would be given up that waits for the same.
+    pub(crate) async fn first_map(&self) {
+        let longest = Duration::from_micros(self.shared.config.timing.request_deadline_us);
+        let _ = timeout(longest, async {
+            while self.map_version().is_none() {
+                self.map_came.notified().await;
+            }
+        })
+        .await;
+    }
+
+    /// How long a client may be silent in the middle of what it sends. Of a long value it is as long as nobody else, who may want its
+    /// memory, would wait for more of it.
+    pub(crate) fn longest_silence_within(&self, long_value: bool) -> Duration {
+        let config = &self.shared.config;
+        let of_objects = Duration::from_micros(config.timing.object_deadline_us);
+        if long_value { config.limits.half_sent.min(of_objects) } else { config.limits.half_sent }
     }
 
     /// The version of the map that the host has.

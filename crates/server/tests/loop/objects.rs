@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::Timing;
 use server::NodeConfig;
 
-use crate::harness::{Client, Cluster, Plan, eventually, http_get};
+use crate::harness::{Client, Cluster, PATIENCE, Plan, eventually, http_get};
 use crate::operators::order;
 
 /// Longer values lie in chunks.
@@ -365,7 +365,8 @@ fn a_client_that_goes_in_the_middle_leaves_nothing() {
 #[test]
 fn a_client_that_stops_sending_is_closed_and_leaves_nothing() {
     let timing = Timing { object_deadline_us: 2_000_000, ..Plan::default().timing };
-    let cluster = striped(&Plan { timing, ..Plan::default() });
+    let long = 10 * PATIENCE;
+    let cluster = striped_as(&Plan { timing, ..Plan::default() }, |config| config.limits.half_sent = long);
     let client = &mut cluster.client(0);
     client.send(&set("k", &noise(8, MIB))[..300_000]);
     client.expect_closed();

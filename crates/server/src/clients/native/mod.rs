@@ -271,8 +271,8 @@ impl Client for NativeConnection {
         if state.is_unread(|since| passed(since, unread), now.time) {
             return Some(Overdue::Unread);
         }
-        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, limits.half_sent))
-        {
+        let silence = worker.longest_silence_within(!state.uploads.is_empty());
+        if state.times.half_sent.is_some_and(|since| state.stall.is_none() && passed(since, silence)) {
             return Some(Overdue::HalfSent);
         }
         let quiet = state.outstanding() == 0 && state.output_len() == 0;
