@@ -40,6 +40,8 @@ pub struct Core {
     seen: Time,
     events: VecDeque<Event>,
     is_closed: bool,
+    /// Whether a map is looked for although nothing has been asked.
+    reaches_out: bool,
 }
 
 /// Commands of the caller.
@@ -57,6 +59,7 @@ impl Core {
             events: VecDeque::new(),
             config,
             is_closed: false,
+            reaches_out: false,
         }
     }
 
@@ -134,11 +137,10 @@ impl Core {
         self.give_up(id, Error::Cancelled);
     }
 
-    /// Looks for a map before anything is asked.
+    /// Looks for a map before anything is asked, until there is one.
     pub fn reach_out(&mut self, now: Time) {
-        if self.nodes.map().is_none() {
-            self.look_for_a_map(now);
-        }
+        self.reaches_out = true;
+        self.settle_homeless(now);
     }
 
     /// The map, once there is one.
@@ -193,7 +195,7 @@ impl Core {
     /// When [`Self::tick`] has something to do; none = never.
     #[must_use]
     pub fn next_deadline(&self, now: Time) -> Option<Time> {
-        let homeless = self.requests.are_homeless().then(|| self.nodes.next_try(now)).flatten();
+        let homeless = self.looks_for_a_node().then(|| self.nodes.next_try(now)).flatten();
         let hold = self.config.rules.deadlines_hold(self.nodes.map().is_some());
         let overdue = self.requests.first_deadline().filter(|_| hold);
         let late = self.links.first_late(self.config.connect_us);
@@ -253,6 +255,7 @@ impl Core {
         }
         self.direct.lose(self.means(now), conn);
         self.carry_out(now);
+        self.settle_homeless(now);
     }
 
     /// Time has passed.

@@ -43,7 +43,7 @@ struct Amounts {
 /// Why a charge cannot grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaShortage {
-    /// Nobody has dealt out anything yet.
+    /// Nobody has dealt out anything since the node serves what it serves.
     Undealt,
     /// The share is used up.
     Spent,
@@ -131,6 +131,8 @@ impl Share {
 
     fn open_for(&self, bytes: u64, is_of_chunks: bool) -> QuotaCharge {
         self.0.roles.fetch_add(1, Ordering::Relaxed);
+        // Of the rest it has no part yet: whoever needs more now waits for that, as if nothing had been dealt out.
+        self.0.dealt.store(false, Ordering::Relaxed);
         let mut charge = QuotaCharge { share: self.clone(), is_of_chunks, bytes: 0 };
         charge.bring(bytes);
         charge
@@ -288,6 +290,8 @@ mod tests {
         assert_eq!(charge.try_set(100), Ok(()));
         assert_eq!(charge.try_set(101), Err(QuotaShortage::Spent));
         let mut other = quotas.share(A).open(0);
+        assert_eq!(other.try_set(1), Err(QuotaShortage::Undealt), "there may be something for it");
+        quotas.deal(round(2), &[Grant { namespace: A, bytes: 0 }]);
         assert_eq!(other.try_set(1), Err(QuotaShortage::Spent), "both draw on one share");
         charge.set(60);
         assert_eq!((other.try_set(40), other.bytes()), (Ok(()), 40));

@@ -55,8 +55,13 @@ impl Core {
         }
     }
 
+    /// Whether somebody waits for a node that can be tried.
+    pub(super) fn looks_for_a_node(&self) -> bool {
+        self.requests.are_homeless() || self.reaches_out && self.nodes.map().is_none()
+    }
+
     pub(super) fn settle_homeless(&mut self, now: Time) {
-        if !self.requests.are_homeless() {
+        if !self.looks_for_a_node() {
             return;
         }
         if self.nodes.map().is_none() {

@@ -26,23 +26,38 @@ fn the_map_comes_first_and_requests_go_to_the_primary() {
 }
 
 #[test]
-fn a_seed_that_is_dead_is_left_for_another_one() {
-    let config = Config { seeds: vec![address(5), address(0)], sessions: false, ..Config::default() };
-    let mut world = World::with(config);
-    let id = world.get("k");
-    world.settle();
-    for _ in 0..2 {
-        if world.open.values().any(|at| *at == address(5)) {
-            world.lose(5);
+fn seeds_that_refuse_are_left_for_the_next_ones_wherever_the_good_one_is() {
+    let bad = [5, 6, 7];
+    for (good, asks) in (0..=bad.len()).flat_map(|good| [(good, false), (good, true)]) {
+        let mut seeds: Vec<_> = bad.map(address).into();
+        seeds.insert(good, address(0));
+        let mut world = World::with(Config { seeds, sessions: false, ..Config::default() });
+        if asks {
+            world.get("k");
+        } else {
+            world.core.reach_out(world.now);
         }
+        world.settle();
+        for _ in 0..bad.len() {
+            let open: Vec<_> = world.open.values().copied().collect();
+            bad.iter().filter(|node| open.contains(&address(**node))).for_each(|node| world.lose(*node));
+        }
+        world.welcome(0);
+        assert!(world.core.map().is_some(), "the good one has place {good}");
     }
-    // The one that answers nothing is given up after a while, the one that refuses at once.
-    world.wait(20_000);
+}
+
+#[test]
+fn a_seed_that_answers_later_is_tried_again_also_by_who_has_asked_for_nothing() {
+    let mut world = World::with(Config { seeds: vec![address(0)], ..Config::default() });
+    world.core.reach_out(world.now);
+    world.settle();
+    world.lose(0);
+    assert!(world.open.is_empty());
+    let again = world.core.next_deadline(world.now).unwrap();
+    world.wait(again.since(world.now));
     world.welcome(0);
-    let asked = world.asked();
-    assert_eq!(asked.len(), 1);
-    world.answer(asked[0].0, asked[0].1, Answer::Just(Code::Miss));
-    assert!(world.done(id).is_ok());
+    assert!(world.core.map().is_some());
 }
 
 #[test]

@@ -171,11 +171,13 @@ impl Quotas {
         let wanted = total.share_of(known, quota);
         let settled = self.is_settled(state);
         let left = u64::try_from(u128::from(quota).saturating_sub(total.bound)).unwrap_or(quota);
-        let more = wanted.saturating_sub(known.share_bytes).min(left);
+        let missing = wanted.saturating_sub(known.share_bytes);
+        let more = missing.min(left);
         let less = known.share_bytes.saturating_sub(wanted);
         let bytes = if less > 0 { -clamped(less) } else { clamped(more) };
-        // The first one also if it is nothing: whoever waits for it hears that there is nothing.
-        let is_news = bytes != 0 || !known.dealt;
+        // The first one also if it is nothing: whoever waits for it hears that there is nothing. But not before others have given back
+        // what it is to have: it would refuse what the quota has room for.
+        let is_news = if known.dealt { bytes != 0 } else { more >= missing / 2 };
         // Before that what some take is in the books of others as well.
         let may_be_given = settled && (bytes < 0 || book.on_its_way.is_empty());
         (is_news && may_be_given).then_some(Grant { namespace: known.namespace, bytes })

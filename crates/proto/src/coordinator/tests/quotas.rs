@@ -159,6 +159,27 @@ fn what_the_dead_had_is_dealt_out_when_it_is_known_what_has_moved() {
 }
 
 #[test]
+fn whoever_takes_over_hears_of_no_want_before_others_have_given_it_its_part() {
+    let mut story = Story::new();
+    story.beat(14);
+    let serves = story.nodes[4].ledger.share(NAMESPACE).open(0);
+    story.nodes[4].charge = Some(serves);
+    let mut refusals = Vec::new();
+    story.stage.taken_over(0);
+    story.moves();
+    for _ in 0..14 {
+        for number in [4, 5] {
+            let charge = story.nodes[number].charge.as_mut().unwrap();
+            let bytes = charge.bytes();
+            refusals.extend(charge.try_set(bytes + 10).err());
+        }
+        story.beat(1);
+    }
+    assert!(refusals.iter().all(|why| *why == store::QuotaShortage::Undealt), "{refusals:?}");
+    assert!(story.known(5).used_bytes > 0, "{:?}", story.shares());
+}
+
+#[test]
 fn what_was_lost_on_the_way_is_not_given_twice() {
     let mut story = Story::new();
     story.beat(1);
