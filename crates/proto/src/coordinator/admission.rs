@@ -94,9 +94,28 @@ pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> 
     kept && registration.promised > state.epoch()
 }
 
+/// Most roles of all pools for each worker of the nodes: many times what a cluster has use for that is to grow. Each role costs its worker
+/// something, whether it is used or not, and the coordinator more with each of them.
+const ROLES_PER_WORKER: usize = 512;
+
+/// Whether so many workers can serve all groups of `catalog`, and a map can tell of them.
+pub(super) fn check_groups(catalog: &Catalog, workers: usize) -> Result<(), String> {
+    check_group_count(catalog)?;
+    let roles: usize = catalog.pools.iter().map(|pool| pool.groups as usize * pool.profile.n()).sum();
+    let most = workers * ROLES_PER_WORKER;
+    if roles <= most {
+        return Ok(());
+    }
+    let groups = catalog.groups();
+    Err(format!(
+        "{groups} groups have {roles} roles, and {workers} workers of the nodes can have {most}, {ROLES_PER_WORKER} each: set fewer \
+         with --groups"
+    ))
+}
+
 /// Whether the views of all groups of `catalog` fit into one message, whatever becomes of them: nodes are told of all in one, and
 /// keep the records of all in one.
-pub(super) fn check_group_count(catalog: &Catalog) -> Result<(), String> {
+fn check_group_count(catalog: &Catalog) -> Result<(), String> {
     let of_pool = |pool: &Pool| pool.groups as usize * longest_view_bytes(pool.profile);
     let bytes: usize = catalog.pools.iter().map(of_pool).sum();
     if bytes <= VIEWS_BYTES {
@@ -124,5 +143,17 @@ mod tests {
         catalog.create_pool("many".parse().unwrap(), profile, 100_000).unwrap();
         let error = check_group_count(&catalog).unwrap_err();
         assert!(error.contains("200000 groups are more than a cluster map can tell of"), "{error}");
+    }
+
+    #[test]
+    fn no_pool_is_made_that_the_workers_could_not_serve() {
+        let profile = Profile::rs(3, 2).unwrap();
+        let mut catalog = Catalog::first(profile, 512);
+        assert_eq!(check_groups(&catalog, 5), Ok(()));
+        catalog.create_pool("more".parse().unwrap(), profile, 1).unwrap();
+        let error = check_groups(&catalog, 5).unwrap_err();
+        let text = "513 groups have 2565 roles, and 5 workers of the nodes can have 2560, 512 each";
+        assert!(error.starts_with(text), "{error}");
+        assert_eq!(check_groups(&catalog, 10), Ok(()));
     }
 }

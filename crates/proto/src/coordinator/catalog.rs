@@ -65,7 +65,8 @@ fn make_pool(
     let groups = groups.unwrap_or_else(|| cluster::groups_for(profile, nodes.len(), state.config().shards));
     let bad = |reason: String| AdminError::BadCatalog { reason };
     let id: PoolId = catalog.create_pool(name.clone(), profile, groups)?;
-    admission::check_group_count(catalog).map_err(bad)?;
+    let workers = nodes.len() * usize::from(state.config().shards);
+    admission::check_groups(catalog, workers).map_err(bad)?;
     let pool = catalog.pool(id).ok_or(AdminError::NotFormed)?;
     place_pool(pool, &nodes).map_err(|error| bad(error.to_string()))
 }

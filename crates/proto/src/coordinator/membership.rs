@@ -131,7 +131,8 @@ impl Membership {
         nodes.retain(|node| founders.contains(&node.host));
         let config = state.config();
         let catalog = Catalog::first(config.profile, config.groups);
-        if let Err(text) = admission::check_group_count(&catalog) {
+        let workers = nodes.len() * usize::from(config.shards);
+        if let Err(text) = admission::check_groups(&catalog, workers) {
             tracing::error!("{text}");
             return founders.into_iter().for_each(|host| state.refuse(host, false, text.clone()));
         }

@@ -174,7 +174,8 @@ async fn sweep(worker: Rc<Worker>) {
 fn sweep_interval(worker: &Worker) -> Duration {
     let limits = &worker.shared.config.limits;
     // So a deadline is noticed late by a quarter of the shortest one; and the runtime refuses an interval of 0.
-    let shortest = worker.longest_silence_within(true).min(limits.unread).min(limits.idle.unwrap_or(Duration::MAX));
+    let shortest =
+        worker.longest_silence_within(true).min(limits.unread).min(limits.idle.unwrap_or(Duration::MAX));
     SWEEP_INTERVAL.min(shortest / 4).max(Duration::from_millis(1))
 }
 
