@@ -38,6 +38,7 @@ class Batch(Awaited[List[T]]):
         """Waits for all of them, at most for so many seconds: whether they are over."""
         if self._client is None or len(self) == 0:
             return True
+        self._client._check_lives()
         return nap(lambda millis: lib.wait_all(self._handles, len(self), millis), timeout)
 
     def result(self, timeout: Optional[float] = None) -> List[T]:

@@ -123,13 +123,17 @@ class Request(Awaited[T]):
         """Whether it is over."""
         if self._handle == 0:
             return True
+        self._client._check_lives()
         is_over = c_int()
         check(lib.test(self._handle, byref(is_over)))
         return is_over.value == 1
 
     def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits, at most for so many seconds: whether it is over."""
-        return self._handle == 0 or nap(lambda millis: lib.wait(self._handle, millis), timeout)
+        if self._handle == 0:
+            return True
+        self._client._check_lives()
+        return nap(lambda millis: lib.wait(self._handle, millis), timeout)
 
     def result(self, timeout: Optional[float] = None) -> T:
         """Waits and gives what it has come to, or raises it. ``TimeoutError`` if it is not over in time: then it goes on."""
@@ -140,6 +144,7 @@ class Request(Awaited[T]):
     def cancel(self) -> None:
         """Ends it now, if it is not over. A write may or may not have been done."""
         if self._handle != 0:
+            self._client._check_lives()
             check(lib.cancel(self._handle))
 
     def _take(self) -> T:
@@ -176,6 +181,13 @@ _clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
 
 def _key(key: Key) -> bytes:
     return key.encode() if isinstance(key, str) else key
+
+
+def _in_range(name: str, number: int, bits: int) -> int:
+    """ctypes would cut it off without a word."""
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} must be from 0 to 2**{bits} - 1: {number}")
+    return number
 
 
 def _ttl(outcome: lib.Outcome) -> Optional[int]:
@@ -307,6 +319,10 @@ class Client:
             queue.close()
         self._queues.clear()
 
+    def _check_lives(self) -> None:
+        if not self._lives:
+            raise Closed(-14, "the client was made before a fork")
+
     def __enter__(self) -> "Client":
         return self
 
@@ -352,9 +368,9 @@ class Client:
         call = None
         if ttl or flags or version is not None:
             call = lib.Call(_CALL_BYTES)
-            call.ttl, call.flags = ttl, flags
+            call.ttl, call.flags = _in_range("ttl", ttl, 32), _in_range("flags", flags, 32)
             if version is not None:
-                call.set, call.version = lib.WITH_VERSION, version
+                call.set, call.version = lib.WITH_VERSION, _in_range("version", version, 64)
         return self._ask(lib.istore, (mode, key, len(key), lent.address, lent.len), _stored, waits, call, lent)
 
     def _get(
@@ -372,10 +388,10 @@ class Client:
         if offset or length is not None or ttl is not None:
             call = lib.Call(_CALL_BYTES)
             if offset or length is not None:
-                call.set, call.offset = lib.WITH_RANGE, offset
-                call.length = (1 << 62) - offset if length is None else length
+                call.set, call.offset = lib.WITH_RANGE, _in_range("offset", offset, 62)
+                call.length = (1 << 62) - offset if length is None else _in_range("length", length, 62)
             if ttl is not None:
-                call.set, call.ttl = call.set | lib.WITH_TTL, ttl
+                call.set, call.ttl = call.set | lib.WITH_TTL, _in_range("ttl", ttl, 32)
         where = (None, 0) if into is None else (into.address, into.len)
         return self._ask(lib.iget, (key, len(key), *where), decode, waits, call, into)
 
@@ -412,7 +428,7 @@ class Client:
         values = [memory(value) for value in items.values()]
         batch: "Batch[int]" = Batch(self, len(values), _version, values, False)
         call = self._call_of_batch(batch, waits)
-        call.ttl, call.flags = ttl, flags
+        call.ttl, call.flags = _in_range("ttl", ttl, 32), _in_range("flags", flags, 32)
         handle = c_uint64()
         handles, store, own, same, place = batch._handles, lib.istore, self._handle, byref(call), byref(handle)
         for at, (key, value) in enumerate(zip(items, values)):
@@ -433,9 +449,10 @@ class Client:
         call = None
         if initial is not None:
             call = lib.Call(_CALL_BYTES)
-            call.set, call.initial, call.ttl = lib.WITH_INITIAL, initial, ttl
+            call.set, call.initial = lib.WITH_INITIAL, _in_range("initial", initial, 64)
+            call.ttl = _in_range("ttl", ttl, 32)
         function = lib.idecr if delta < 0 else lib.iincr
-        return self._ask(function, (key, len(key), abs(delta)), _number, waits, call)
+        return self._ask(function, (key, len(key), _in_range("the size of delta", abs(delta), 64)), _number, waits, call)
 
     def _simple(self, function: Any, key: Key, decode: Callable[[int, lib.Outcome], T], waits: bool, *more: Any) -> "Request[T]":
         key = _key(key)
@@ -554,10 +571,10 @@ class Client:
 
     def touch(self, key: Key, ttl: int) -> bool:
         """Lets a key live for so many seconds from now on, 0 = for ever: whether it is there."""
-        return self._simple(lib.itouch, key, _found, True, ttl).result()
+        return self._simple(lib.itouch, key, _found, True, _in_range("ttl", ttl, 32)).result()
 
     def itouch(self, key: Key, ttl: int) -> "Request[bool]":
-        return self._simple(lib.itouch, key, _found, False, ttl)
+        return self._simple(lib.itouch, key, _found, False, _in_range("ttl", ttl, 32))
 
     # What is known.
 
@@ -589,8 +606,8 @@ class Client:
     def _locate(self, key: Key, offset: int, waits: bool) -> "Request[Places]":
         key = _key(key)
         call = lib.Call(_CALL_BYTES)
-        if offset > 0:
-            call.set, call.offset = lib.WITH_OFFSET, offset
+        if offset:
+            call.set, call.offset = lib.WITH_OFFSET, _in_range("offset", offset, 62)
         return self._ask(lib.ilocate, (key, len(key)), _places, waits, call)
 
     def scan(self, prefix: Key = b"") -> Iterator[bytes]:
@@ -622,6 +639,7 @@ def wait_any(requests: Sequence["Request[Any]"], timeout: Optional[float] = None
     for index, request in enumerate(requests):
         if request._handle == 0:
             return index
+        request._client._check_lives()
     handles, first = _handles(requests), c_size_t()
     has_come = nap(lambda millis: lib.wait_any(handles, len(requests), millis, byref(first)), timeout)
     return first.value if has_come else None
@@ -630,6 +648,8 @@ def wait_any(requests: Sequence["Request[Any]"], timeout: Optional[float] = None
 def wait_all(requests: Sequence["Request[Any]"], timeout: Optional[float] = None) -> bool:
     """Waits for all of them: whether they are over in time."""
     left = [request for request in requests if request._handle != 0]
+    for request in left:
+        request._client._check_lives()
     handles = _handles(left)
     return nap(lambda millis: lib.wait_all(handles, len(left), millis), timeout)
 

@@ -225,6 +225,25 @@ def test_threads_share_a_client(client):
     assert not failed
 
 
+def test_numbers_out_of_range_are_refused(client):
+    client.set("n", "1")
+    for ask in [
+        lambda: client.set("n", "2", ttl=-1),
+        lambda: client.set("n", "2", flags=1 << 32),
+        lambda: client.set_many({"n": "2"}, ttl=1 << 32),
+        lambda: client.cas("n", "2", -1),
+        lambda: client.touch("n", -1),
+        lambda: client.incr("n", 1 << 64),
+        lambda: client.incr("n", 1, initial=-1),
+        lambda: client.get("n", offset=-1),
+        lambda: client.get("n", length=-1),
+        lambda: client.get("n", ttl=1 << 32),
+    ]:
+        with pytest.raises(ValueError):
+            ask()
+    assert client.get("n") == b"1"
+
+
 def test_a_process_that_is_forked_off_has_no_client(client, uri):
     request = client.iget("k")
     child = os.fork()
@@ -233,6 +252,10 @@ def test_a_process_that_is_forked_off_has_no_client(client, uri):
         try:
             client.get("k")
         except gestalt.Closed:
+            with pytest.raises(gestalt.Closed):
+                request.result(0.1)
+            with pytest.raises(gestalt.Closed):
+                gestalt.wait_all([request])
             del request
             with gestalt.connect(uri) as own:
                 own.set("child", "was here")
