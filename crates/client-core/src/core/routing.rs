@@ -21,7 +21,7 @@ impl Core {
         }
         if self.nodes.map().is_none() {
             self.requests.has_no_home(id);
-            return self.look_for_a_map(now);
+            return self.settle_homeless(now);
         }
         let Some(namespace) = self.nodes.namespace() else {
             return self.finish(id, Err(Error::NoNamespace));
@@ -48,13 +48,6 @@ impl Core {
         self.pump(now, conn);
     }
 
-    pub(super) fn look_for_a_map(&mut self, now: Time) {
-        let is_on_its_way = !self.links.is_empty();
-        if !is_on_its_way && let Some(address) = self.nodes.any(now, |_| true) {
-            self.links.to(now, self.config.rules, address);
-        }
-    }
-
     /// Whether somebody waits for a node that can be tried.
     pub(super) fn looks_for_a_node(&self) -> bool {
         self.requests.are_homeless() || self.reaches_out && self.nodes.map().is_none()
@@ -64,10 +57,13 @@ impl Core {
         if !self.looks_for_a_node() {
             return;
         }
-        if self.nodes.map().is_none() {
-            return self.look_for_a_map(now);
+        if self.nodes.map().is_some() {
+            return self.requests.homeless().into_iter().for_each(|id| self.route(now, id));
         }
-        self.requests.homeless().into_iter().for_each(|id| self.route(now, id));
+        let is_on_its_way = !self.links.is_empty();
+        if !is_on_its_way && let Some(address) = self.nodes.any(now, |_| true) {
+            self.links.to(now, self.config.rules, address);
+        }
     }
 
     /// Sends what waits at a connection, as far as it takes it.
