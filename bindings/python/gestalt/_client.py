@@ -4,6 +4,7 @@ import asyncio
 import copy
 import ctypes
 import os
+import threading
 import weakref
 from ctypes import byref, c_int, c_size_t, c_uint64
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
@@ -298,6 +299,8 @@ class Client:
         #: False in a process that was forked off: nobody moves its bytes there.
         self._lives = True
         self._queues: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopQueue]" = weakref.WeakKeyDictionary()
+        #: Held by who makes a queue of a loop: a loop has one thread, but a client may have several of both.
+        self._opens = threading.Lock()
         _clients.add(self)
 
     def within(self, timeout: float) -> "Client":
@@ -441,7 +444,11 @@ class Client:
     def _queue_of(self, loop: asyncio.AbstractEventLoop) -> LoopQueue:
         queue = self._queues.get(loop)
         if queue is None:
-            queue = self._queues[loop] = LoopQueue(loop)
+            with self._opens:
+                # A queue keeps its loop, and so its own place here: nobody else would end it.
+                for over in [known for known in self._queues.keys() if known.is_closed()]:
+                    self._queues.pop(over).close()
+                queue = self._queues[loop] = LoopQueue(loop)
         return queue
 
     def _count(self, key: Key, delta: int, initial: Optional[int], ttl: int, waits: bool) -> "Request[Optional[int]]":

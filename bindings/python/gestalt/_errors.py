@@ -51,7 +51,7 @@ class Closed(GestaltError):
 
 
 class Unreachable(GestaltError, ConnectionError):
-    """No node could be reached in time; nothing was done."""
+    """It could not be sent to a node in time, or not all of it; nothing was done."""
 
 
 class TimedOut(GestaltError, TimeoutError):

@@ -1,4 +1,5 @@
 import asyncio
+import os
 
 import pytest
 
@@ -101,3 +102,14 @@ def test_a_batch_that_is_not_awaited_any_more_is_released(client):
         assert await client.iget_many(["none"]) == [None]
 
     asyncio.run(story())
+
+
+def test_loops_that_are_over_leave_nothing_open(client):
+    async def reads():
+        await client.iget("k")
+
+    asyncio.run(reads())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        asyncio.run(reads())
+    assert len(os.listdir("/proc/self/fd")) == before

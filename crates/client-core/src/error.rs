@@ -12,8 +12,8 @@ pub enum Error {
     /// Nothing was done, of a value of which so many bytes had been fed: they are gone, so it has to be fed anew.
     #[error("nothing was done: the value has to be fed anew, of which {0} bytes were gone")]
     Interrupted(u64),
-    /// Nothing was done: no node could be reached in time.
-    #[error("no node could be reached in time; nothing was done")]
+    /// Nothing was done: it could not be sent to a node in time, or not all of it.
+    #[error("it could not be sent to a node in time, or not all of it; nothing was done")]
     Unreachable,
     /// The deadline has passed; a write may or may not have been done.
     #[error("the deadline has passed; a write may or may not have been done")]

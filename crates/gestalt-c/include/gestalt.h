@@ -51,7 +51,7 @@ extern "C" {
 #define GESTALT_RELEASED -12      /* it was released while it was waited for */
 #define GESTALT_CANCELLED -13
 #define GESTALT_CLOSED -14        /* the client was closed */
-#define GESTALT_UNREACHABLE -15   /* no node could be reached in time */
+#define GESTALT_UNREACHABLE -15   /* not sent to a node in time, or not all of it */
 #define GESTALT_TIMED_OUT -16     /* the deadline has passed */
 #define GESTALT_UNKNOWN -17       /* a node or its connection was lost: a write may or may not have been done */
 #define GESTALT_BUSY -18

@@ -79,7 +79,7 @@ statuses! {
     Released = -12, maybe, "it was released while it was waited for";
     Cancelled = -13, maybe, "it was cancelled; a write may or may not have been done";
     Closed = -14, maybe, "the client was closed; a write may or may not have been done";
-    Unreachable = -15, harmless, "no node could be reached in time; nothing was done";
+    Unreachable = -15, harmless, "it could not be sent to a node in time, or not all of it; nothing was done";
     TimedOut = -16, maybe, "the deadline has passed; a write may or may not have been done";
     Unknown = -17, maybe, "a node or its connection was lost; a write may or may not have been done";
     Busy = -18, harmless, "too much waits already; nothing was done";

@@ -148,13 +148,7 @@ fn parse(uri: &str) -> Result<Options, String> {
     let rest = uri.strip_prefix("gestalt://").ok_or("it does not begin with gestalt://")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (hosts, name) = rest.split_once('/').unwrap_or((rest, ""));
-    let mut options = Options::default();
-    for host in hosts.split(',').filter(|host| !host.is_empty()) {
-        options.seeds.extend(resolve(host)?);
-    }
-    if options.seeds.is_empty() {
-        return Err("it names no node".to_owned());
-    }
+    let mut options = Options { seeds: seeds(hosts)?, ..Options::default() };
     if !name.is_empty() {
         options.namespace = name.parse().map_err(|bad: types::BadName| bad.to_string())?;
     }
@@ -163,6 +157,18 @@ fn parse(uri: &str) -> Result<Options, String> {
         options.set(name, value)?;
     }
     Ok(options)
+}
+
+/// The addresses of all hosts that have one: a name that is not known now is like a node that is not there.
+fn seeds(hosts: &str) -> Result<Vec<SocketAddr>, String> {
+    let (mut seeds, mut unknown) = (Vec::new(), None);
+    for host in hosts.split(',').filter(|host| !host.is_empty()) {
+        match resolve(host) {
+            Ok(found) => seeds.extend(found),
+            Err(reason) => unknown = Some(reason),
+        }
+    }
+    if seeds.is_empty() { Err(unknown.unwrap_or_else(|| "it names no node".to_owned())) } else { Ok(seeds) }
 }
 
 fn resolve(host: &str) -> Result<Vec<SocketAddr>, String> {
@@ -205,6 +211,8 @@ mod tests {
         assert_eq!((made.lost_by, coded.lost_by), (LostBy::Graph, LostBy::Star));
         let plain: Options = "gestalt://127.0.0.1".parse().unwrap();
         assert_eq!((plain.seeds[0].port(), plain.namespace.as_str()), (DEFAULT_PORT, "default"));
+        let half: Options = "gestalt://a..b,127.0.0.1:1".parse().unwrap();
+        assert_eq!(half.seeds, ["127.0.0.1:1".parse().unwrap()], "one that has no address is left out");
         let beside: Options = "gestalt://127.0.0.1?beside=[::1]:7".parse().unwrap();
         assert_eq!(beside.beside, Some("[::1]:7".parse().unwrap()));
         let bad = [
@@ -212,6 +220,7 @@ mod tests {
             "",
             "http://a",
             "gestalt://",
+            "gestalt://a..b",
             "gestalt:///n",
             "gestalt://127.0.0.1/No",
             "gestalt://127.0.0.1?x=1",

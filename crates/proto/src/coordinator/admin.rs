@@ -191,7 +191,7 @@ fn check_layout(map: &ClusterMap, wanted: &Layout) -> Result<(), AdminError> {
     let (memory, least) = (wanted.repair.memory_bytes, RepairSettings::MIN_MEMORY_BYTES);
     if memory != 0 && memory < least {
         let reason = format!(
-            "{memory} bytes are too little memory for repairs: give at least {least}, or 0 for no limit"
+            "{memory} bytes are too little memory for repairs: give at least {least}, or `none` for no limit"
         );
         return Err(AdminError::BadLayout { reason });
     }
