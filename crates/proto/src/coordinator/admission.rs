@@ -96,19 +96,19 @@ pub(super) fn is_followed(state: &ClusterState, registration: &Registration) -> 
 
 /// Most roles of all pools for each worker of the nodes: many times what a cluster has use for that is to grow. Each role costs its worker
 /// something, whether it is used or not, and the coordinator more with each of them.
-const ROLES_PER_WORKER: usize = 512;
+const MOST_ROLES_PER_WORKER: usize = 512;
 
 /// Whether so many workers can serve all groups of `catalog`, and a map can tell of them.
 pub(super) fn check_groups(catalog: &Catalog, workers: usize) -> Result<(), String> {
     check_group_count(catalog)?;
     let roles: usize = catalog.pools.iter().map(|pool| pool.groups as usize * pool.profile.n()).sum();
-    let most = workers * ROLES_PER_WORKER;
+    let most = workers * MOST_ROLES_PER_WORKER;
     if roles <= most {
         return Ok(());
     }
     let groups = catalog.groups();
     Err(format!(
-        "{groups} groups have {roles} roles, and {workers} workers of the nodes can have {most}, {ROLES_PER_WORKER} each: set fewer \
+        "{groups} groups have {roles} roles, and {workers} workers of the nodes can have {most}, {MOST_ROLES_PER_WORKER} each: set fewer \
          with --groups"
     ))
 }

@@ -159,24 +159,22 @@ fn what_the_dead_had_is_dealt_out_when_it_is_known_what_has_moved() {
 }
 
 #[test]
-fn whoever_takes_over_hears_of_no_want_before_others_have_given_it_its_part() {
+fn a_newcomer_hears_of_no_want_before_others_have_given_back_its_part() {
     let mut story = Story::new();
-    story.beat(14);
-    let serves = story.nodes[4].ledger.share(NAMESPACE).open(0);
-    story.nodes[4].charge = Some(serves);
+    story.beat(4);
+    assert_eq!(story.shares(), [200, 200, 200, 0, 0, 0], "nothing is left");
+    story.say(0, ToCoordinator::Chunks(wire::object::ChunkReport::Open { group: GroupId(0) }));
+    for node in &mut story.nodes[..5] {
+        node.charge_of_chunks = Some(node.ledger.share(NAMESPACE).open_for_chunks(0));
+    }
     let mut refusals = Vec::new();
-    story.stage.taken_over(0);
-    story.moves();
-    for _ in 0..14 {
-        for number in [4, 5] {
-            let charge = story.nodes[number].charge.as_mut().unwrap();
-            let bytes = charge.bytes();
-            refusals.extend(charge.try_set(bytes + 10).err());
-        }
+    for _ in 0..20 {
         story.beat(1);
+        let newcomer = story.nodes[4].charge_of_chunks.as_mut().unwrap();
+        refusals.extend(newcomer.try_set(20).err());
     }
     assert!(refusals.iter().all(|why| *why == store::QuotaShortage::Undealt), "{refusals:?}");
-    assert!(story.known(5).used_bytes > 0, "{:?}", story.shares());
+    assert!(story.known(4).used_bytes == 20 && !refusals.is_empty(), "{refusals:?}");
 }
 
 #[test]
