@@ -35,13 +35,20 @@ pub fn library() -> Result<String, String> {
 /// The same for an older glibc.
 fn library_for(python: &str, glibc: &str) -> Result<String, String> {
     Run::new("sh", &[&below("bindings/python/library.sh"), python, glibc]).builds()?;
-    Ok(below(&format!("target/{}-unknown-linux-gnu/library/libgestalt_c.so", std::env::consts::ARCH)))
+    Ok(of_cargo(&format!("{}-unknown-linux-gnu/library/libgestalt_c.so", std::env::consts::ARCH)))
 }
 
 /// With panics that unwind: they end where C called.
 fn build() -> Result<String, String> {
     Run::cargo(&["build", "--profile", "library", "--quiet", "-p", "gestalt-c"]).builds()?;
-    Ok(below("target/library"))
+    Ok(of_cargo("library"))
+}
+
+/// Where Cargo puts what it builds.
+fn of_cargo(path: &str) -> String {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |set| root().join(set));
+    target.join(path).display().to_string()
 }
 
 fn below(path: &str) -> String {
