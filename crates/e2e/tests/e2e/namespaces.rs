@@ -13,13 +13,8 @@ use crate::support::{PATIENCE, eventually, json, run};
 
 /// A cluster of five nodes with a listener for each of `names`, and the first ports of these.
 fn cluster(names: &[&str]) -> (LocalCluster, Vec<u16>) {
-    cluster_with(names, &[])
-}
-
-fn cluster_with(names: &[&str], flags: &[&str]) -> (LocalCluster, Vec<u16>) {
     let ports: Vec<u16> = names.iter().map(|_| free_run(5).expect("free ports")).collect();
     let mut options = Options::default();
-    options.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
     for (name, port) in names.iter().zip(&ports) {
         options.flags.extend(["--bind".to_owned(), format!("{name}={port}")]);
     }
@@ -125,19 +120,6 @@ fn bound_listeners_are_shown() {
         let (_, table, _) = run(&cluster, command);
         assert!(table.contains(&cell), "{cell} in {table}");
     }
-}
-
-#[test]
-fn at_a_node_that_has_just_begun_requests_wait_also_if_the_listener_is_bound() {
-    let (cluster, ports) = cluster_with(&["near"], &["--restart", "always"]);
-    does(&cluster, &["namespace", "create", "near"]);
-    eventually("served", || ask(ports[0], "get k\r\n") == ["END"]);
-    set(ports[0], "k", "v");
-    let before = cluster.pid(1);
-    cluster.kill_nodes(&[1]);
-    eventually("another process", || cluster.pid(1).is_some_and(|pid| Some(pid) != before));
-    eventually("begun again", || TcpStream::connect(("127.0.0.1", ports[0] + 1)).is_ok());
-    assert_eq!(get(ports[0] + 1, "k").as_deref(), Some("v"));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Every command once, through every node.
 
-use crate::harness::{Cluster, Plan};
+use server::{BoundListener, Node, NodeConfig, NodeStatus};
+use types::NodeId;
+
+use crate::harness::{Client, Cluster, Plan, coordinator, http_get};
 
 #[test]
 fn every_node_serves_every_key() {
@@ -129,4 +132,25 @@ fn one_node_without_parity_is_a_plain_cache() {
     let cluster = Cluster::of(&plan, |_| ());
     let client = &mut cluster.client(0);
     client.ask("set a 0 0 1\r\nx\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+}
+
+#[test]
+fn before_the_first_map_requests_wait_also_at_a_listener_that_is_bound() {
+    let plan = Plan { nodes: 2, profile: "none", groups: 2, ..Plan::default() };
+    let coordinator = coordinator(&plan);
+    let start = |id| {
+        let mut config = NodeConfig::local(NodeId(id), coordinator.address());
+        config.timing = plan.timing;
+        let (addr, namespace) = ("127.0.0.1:0".parse().unwrap(), "default".parse().unwrap());
+        config.bound = vec![BoundListener { addr, namespace }];
+        Node::start(config).unwrap()
+    };
+    let first = start(0);
+    let (_, status) = http_get(first.addresses().http, "/status");
+    let status: NodeStatus = serde_json::from_str(&status).unwrap();
+    let mut client = Client::connect(status.bound[0].addr);
+    client.send("get k\r\n");
+    // There is no cluster, and so no map, without the second one.
+    let _second = start(1);
+    client.expect("END\r\n");
 }
