@@ -56,6 +56,8 @@ struct Pass {
     at: Time,
     /// Whether something has had no answer: then the owner is asked again.
     is_partial: bool,
+    /// Whether the owner has forgotten much since some of it was answered: then it is asked again at once.
+    is_overtaken: bool,
 }
 
 impl Inquiry {
@@ -150,6 +152,9 @@ impl Inquiry {
         let anew = Known { term: Term(0), at: Time(0), asked: Time(0) };
         self.owners.insert(owner, anew);
         self.looked = Time(0);
+        if let Some(pass) = self.pass.as_mut().filter(|pass| pass.owner == owner) {
+            pass.is_overtaken = true;
+        }
     }
 
     /// When there is something to ask.
@@ -174,6 +179,7 @@ impl Pass {
             upto: None,
             at: Time(0),
             is_partial: false,
+            is_overtaken: false,
         }
     }
 
@@ -213,7 +219,7 @@ fn ask(
         }
     }
     let Some(upto) = upto else {
-        if let Some(known) = owners.get_mut(&pass.owner) {
+        if let Some(known) = owners.get_mut(&pass.owner).filter(|_| !pass.is_overtaken) {
             known.asked = now;
             if pass.everything && !pass.is_partial {
                 (known.term, known.at) = (pass.term, now);

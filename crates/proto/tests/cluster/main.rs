@@ -6,6 +6,7 @@ mod allocations;
 mod clocks;
 mod degraded;
 mod departed;
+mod flushed;
 mod graphs;
 mod impossible;
 mod layouts;
