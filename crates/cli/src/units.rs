@@ -102,7 +102,9 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
-    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| bad())?.collect();
+    let host = text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map(|(host, _)| host);
+    let unknown = |error| host.map_or_else(bad, |host| format!("no address of '{host}' is known: {error}"));
+    let found: Vec<SocketAddr> = text.to_socket_addrs().map_err(unknown)?.collect();
     // `localhost` may be both, and our own listeners are on IPv4 unless they are told otherwise.
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied().ok_or_else(bad)
 }
@@ -205,7 +207,10 @@ mod tests {
         for text in ["9180", ":9180", "127.0.0.1:9180", "localhost:9180"] {
             assert_eq!(address(text), Ok(expected), "{text}");
         }
-        assert!(address("99999").unwrap_err().contains("for example"));
+        for bad in ["99999", "localhost", "localhost:99999"] {
+            assert!(address(bad).unwrap_err().contains("for example"), "{bad}");
+        }
+        assert!(address("nowhere.invalid:9180").unwrap_err().starts_with("no address of 'nowhere.invalid'"));
     }
 
     #[test]

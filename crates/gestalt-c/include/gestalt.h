@@ -15,7 +15,7 @@
  * write whose value was changed meanwhile comes to GESTALT_BUFFER_CHANGED.
  *
  * Every function that returns an int returns one of the codes below; gestalt_last_error() then says what was wrong with a call that returned
- * a negative one, in a sentence. A process that forks uses clients of its own in the child.
+ * a negative one, in a sentence. After a fork the child makes clients of its own: the parent's numbers are GESTALT_HANDLE there.
  */
 #ifndef GESTALT_H
 #define GESTALT_H

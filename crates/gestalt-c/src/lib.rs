@@ -11,6 +11,7 @@
 //! | `request` | one request: over or not, and who waits for it |
 //! | `queue` | requests that are over, and an eventfd that says so |
 //! | `scan` | the keys of a client's namespace, one after the other |
+//! | `fork` | what a forked child does not inherit |
 //! | `sinks` | where bytes and answers go as they come |
 //!
 //! **A buffer of the caller** is touched in two places: by a `Sink`, which the shell calls under its lock, and by the shell as it sends (see
@@ -22,6 +23,7 @@
 pub mod abi;
 mod client;
 mod codes;
+mod fork;
 mod memory;
 mod queue;
 mod request;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::client::Client;
 use crate::codes::{Failure, Status};
+use crate::fork;
 use crate::queue::Queue;
 use crate::request::Request;
 use crate::scan::Scan;
@@ -21,13 +22,7 @@ pub(crate) struct Table {
     scans: BTreeMap<u64, Arc<Scan>>,
 }
 
-static TABLE: Mutex<Table> = Mutex::new(Table {
-    last: 0,
-    clients: BTreeMap::new(),
-    queues: BTreeMap::new(),
-    requests: BTreeMap::new(),
-    scans: BTreeMap::new(),
-});
+static TABLE: Mutex<Table> = Mutex::new(Table::after(0));
 
 /// The one of this process.
 pub(crate) fn table() -> MutexGuard<'static, Table> {
@@ -39,12 +34,30 @@ fn none(what: &str, handle: u64) -> Failure {
 }
 
 impl Table {
+    /// An empty one, whose numbers come after this one.
+    const fn after(last: u64) -> Self {
+        Self {
+            last,
+            clients: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            scans: BTreeMap::new(),
+        }
+    }
+
+    /// All numbers lead nowhere from now on. What they led to is left alone, for it belongs to threads that are not here.
+    pub(crate) fn forsake(&mut self) {
+        let last = self.last;
+        std::mem::forget(std::mem::replace(self, Self::after(last)));
+    }
+
     fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
     pub(crate) fn add_client(&mut self, client: Arc<Client>) -> Result<u64, Failure> {
+        fork::heed();
         if self.clients.len() >= MAX_EACH {
             return Err(Failure::of(Status::Full, "clients"));
         }

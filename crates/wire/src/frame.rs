@@ -620,10 +620,7 @@ impl sealed::Body for GroupMessage {
 
     fn put_body(&self, out: &mut Writer<'_>) {
         let Self { group, view, from, to, body } = self;
-        group.put(out);
-        view.put(out);
-        from.put(out);
-        to.put(out);
+        out.numbers([group.0.into(), view.0.into(), from.0.into(), to.0.into()]);
         body.put_fields(out);
     }
 }

@@ -10,7 +10,8 @@ use super::parsed::{Ask, Parsed, Pending, PendingKind, Step};
 use super::reply;
 use super::style::{ReplyStyle, WithCas};
 use super::tokens::{
-    Tokens, client_flags, data_len, expiry, flush_at, number, number32, seconds, split, stored_seconds,
+    Tokens, client_flags, data_len, each_token, expiry, flush_at, number, number32, seconds, split,
+    stored_seconds,
 };
 use super::values;
 use crate::face::{Keys, Stats, ValueLimits};
@@ -135,14 +136,12 @@ fn checked_keys(list: Bytes) -> Result<Keys, Line> {
         return Err(lines::ERROR);
     }
     // They are counted, and not kept: a line of a mebibyte may have half a million.
-    let mut count = 0;
-    for key in split(&list) {
-        if key.len() > MAX_KEY_BYTES {
-            return Err(lines::BAD_FORMAT);
-        }
+    let (mut count, mut longest) = (0, 0);
+    each_token(&list, |key| {
         count += 1;
-    }
-    Ok(Keys::new(list, count))
+        longest = longest.max(key.len());
+    });
+    if longest > MAX_KEY_BYTES { Err(lines::BAD_FORMAT) } else { Ok(Keys::new(list, count)) }
 }
 
 /// Which storage command.

@@ -19,13 +19,13 @@ impl<'a, const N: usize> Tokens<'a, N> {
     /// Cuts `line` at its spaces.
     pub fn of(line: &'a [u8]) -> Self {
         let mut this = Self { tokens: [&[]; N], count: 0, last: &[] };
-        for token in split(line) {
+        each_token(line, |token| {
             if let Some(place) = this.tokens.get_mut(this.count) {
                 *place = token;
             }
             this.last = token;
             this.count += 1;
-        }
+        });
         this
     }
 
@@ -45,7 +45,42 @@ impl<'a, const N: usize> Tokens<'a, N> {
     }
 }
 
-/// The tokens of a line.
+/// All tokens of a line, eight bytes at a time.
+#[inline]
+pub(super) fn each_token<'a>(line: &'a [u8], mut take: impl FnMut(&'a [u8])) {
+    let mut start = 0;
+    let mut end = |at: usize| {
+        let token = line.get(start..at).unwrap_or_default();
+        if !token.is_empty() {
+            take(token);
+        }
+        start = at + 1;
+    };
+    for (number, bytes) in line.chunks(8).enumerate() {
+        let mut spaces = spaces_in(bytes);
+        while spaces != 0 {
+            end(number * 8 + spaces.trailing_zeros() as usize / 8);
+            spaces &= spaces - 1;
+        }
+    }
+    end(line.len());
+}
+
+/// The highest bit of each byte that is a space; of at most eight, the first one lowest.
+#[inline]
+fn spaces_in(bytes: &[u8]) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let word = bytes.first_chunk().copied().unwrap_or_else(|| {
+        let mut padded = [0; 8];
+        padded.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+        padded
+    });
+    // A byte that is not 0 has a bit above the lowest seven after this, or had it before.
+    let others = u64::from_le_bytes(word) ^ u64::from_le_bytes([b' '; 8]);
+    !(((others & LOW) + LOW) | others | LOW)
+}
+
+/// The tokens of a line, one after the other.
 pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -61,6 +96,8 @@ pub(crate) fn split(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Most digits of a number of 64 bits, leading zeros included.
 const MAX_DIGITS: usize = 22;
+/// Any number of so many digits has 64 bits.
+const SAFE_DIGITS: usize = 19;
 /// Most characters of a number of 32 bits, sign and leading zeros included.
 const MAX_DIGITS32: usize = 11;
 
@@ -69,12 +106,13 @@ pub(super) fn number(token: &[u8]) -> Option<u64> {
     if token.is_empty() || token.len() > MAX_DIGITS {
         return None;
     }
-    token.iter().try_fold(0u64, |sum, &byte| {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        sum.checked_mul(10)?.checked_add(u64::from(digit))
+    let mut digits = token.iter().map(|byte| byte.wrapping_sub(b'0'));
+    if token.len() <= SAFE_DIGITS {
+        let add = |sum, digit| (digit <= 9).then_some(sum * 10 + u64::from(digit));
+        return digits.try_fold(0, add);
+    }
+    digits.try_fold(0_u64, |sum, digit| {
+        sum.checked_mul(10)?.checked_add(u64::from(digit)).filter(|_| digit <= 9)
     })
 }
 
@@ -127,6 +165,9 @@ pub(super) fn stored_seconds(token: &[u8]) -> Option<i32> {
 
 /// What C's `strtol` makes of a token, whose end must be the number's or white space.
 fn c_long(token: &[u8]) -> Option<i64> {
+    if let Some(plain) = number(token).and_then(|value| i64::try_from(value).ok()) {
+        return Some(plain);
+    }
     let (sign, digits) = match token.trim_ascii_start() {
         [b'-', digits @ ..] => (-1, digits),
         [b'+', digits @ ..] => (1, digits),
@@ -180,6 +221,17 @@ mod tests {
         assert_eq!((tokens.get(0), tokens.get(1), tokens.get(2)), (&b"set"[..], &b"a\tb"[..], &b"0"[..]));
         assert_eq!((tokens.count, tokens.last(), tokens.get(3)), (4, &b"1"[..], &b""[..]));
         assert_eq!(Tokens::<3>::of(b"   ").count, 0);
+    }
+
+    #[test]
+    fn all_tokens_of_a_line_are_those_one_after_the_other() {
+        let texts =
+            [&b""[..], b" ", b"a", b"  a \xa0b\x21\x1f  ccccccc dddddddd eeeeeeeee ", b"get 12345678 90 "];
+        for line in texts.iter().flat_map(|text| (0..=text.len()).map(|len| &text[..len])) {
+            let mut tokens = Vec::new();
+            each_token(line, |token| tokens.push(token));
+            assert_eq!(tokens, split(line).collect::<Vec<_>>(), "{}", line.escape_ascii());
+        }
     }
 
     #[test]

@@ -127,6 +127,12 @@ fn threads_that_know_nothing_of_each_other_share_requests() {
 }
 
 #[test]
+fn a_process_that_is_forked_off_makes_a_client_of_its_own() {
+    let cluster = Cluster::start();
+    Program::of("fork.c").run(&[&uri(&cluster, 0)]);
+}
+
+#[test]
 fn overlap_is_measured_for_writes_and_reads() {
     let cluster = Cluster::start();
     let said = Program::of("overlap.c").run(&[&uri(&cluster, 0), "100000", "5"]);

@@ -140,18 +140,19 @@ impl Connection {
 
     /// Why nothing more may be started now, if so.
     fn must_wait(&self, worker: &Worker, state: &State) -> Option<Stall> {
-        let limits = &worker.shared.config.limits;
-        let replies = &state.replies;
+        let (limits, replies) = (&worker.shared.config.limits, &state.replies);
         if state.output_len() >= CLIENT_OUT_HIGH_BYTES {
             return Some(Stall::Output);
         }
-        // Replies that are known, but not their turn yet, take places too; so they have a bound of their own.
-        let full = replies.waiting() >= limits.outstanding_requests
-            || replies.len() >= limits.outstanding_requests * 2
-            || replies.load().held + replies.load().expected >= limits.outstanding_bytes;
         // With nothing unanswered no answer would ever wake the task again, however low the limits are.
-        if full && !replies.is_empty() {
-            return Some(Stall::Answers);
+        if !replies.is_empty() {
+            // Replies that are known, but not their turn yet, take places too; so they have a bound of their own.
+            let full = replies.waiting() >= limits.outstanding_requests
+                || replies.len() >= limits.outstanding_requests * 2
+                || replies.load().held + replies.load().expected >= limits.outstanding_bytes;
+            if full {
+                return Some(Stall::Answers);
+            }
         }
         let mid_command = !state.parser.is_idle(&state.input);
         (!worker.gate.admits(self.id, mid_command)).then_some(Stall::Gate)
@@ -421,8 +422,8 @@ impl Connection {
         let asked = state.asked(&print, kind);
         let expected = Expected { print, asked, used: Some(used), load };
         let slot = state.replies.expect(expected);
-        if let Some(outcome) = worker.submit(now, self.asker(worker, slot), place, request) {
-            let outcome = worker.spare_memory(outcome, state.load().held);
+        if let Some(mut outcome) = worker.submit(now, self.asker(worker, slot), place, request) {
+            worker.spare_memory(&mut outcome, state.load().held);
             if let Some(asked) = state.replies.answer(slot, outcome, state.output.text(), &worker.counters) {
                 worker.stopwatch.served(asked.operation, asked.began, now.time);
             }

@@ -500,9 +500,9 @@ impl Client for Connection {
         &self.answered
     }
 
-    fn answer(&self, worker: &Worker, now: Time, slot: u64, outcome: Outcome) {
+    fn answer(&self, worker: &Worker, now: Time, slot: u64, mut outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
-        let outcome = worker.spare_memory(outcome, state.load().held);
+        worker.spare_memory(&mut outcome, state.load().held);
         state.output.borrow(&worker.pool);
         self.settle(worker, state, now, slot, outcome);
     }

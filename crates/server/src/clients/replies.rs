@@ -175,7 +175,7 @@ impl ReplyQueue {
     /// The next reply is the outcome of a request that did not have to wait.
     pub(crate) fn know(&mut self, print: Print, outcome: Outcome, out: &mut Vec<u8>) {
         if self.slots.is_empty() {
-            return self.print(print, &outcome, out);
+            return self.print(&print, &outcome, out);
         }
         self.load.held += held_by(&outcome);
         self.slots.push_back(Slot::Known(Known { print, outcome, changed: false }));
@@ -241,10 +241,12 @@ impl ReplyQueue {
 
     /// The answer to the first request: everything before it is printed.
     fn answer_first(&mut self, outcome: &Outcome, out: &mut Vec<u8>) -> Option<Asked> {
-        let Some(Slot::Waiting(expected)) = self.slots.pop_front() else { return None };
+        let slot = self.slots.pop_front()?;
+        // Where it is: a slot is long.
+        let Slot::Waiting(expected) = &slot else { return None };
         self.first += 1;
-        self.take_off(&expected, 0);
-        self.print(expected.print, outcome, out);
+        self.take_off(expected, 0);
+        self.print(&expected.print, outcome, out);
         expected.asked
     }
 
@@ -333,7 +335,7 @@ impl ReplyQueue {
     /// Nothing of that value can be read: this has come of it.
     pub(crate) fn replace_value(&mut self, outcome: Outcome, out: &mut Vec<u8>) {
         if let Some(print) = self.take_known() {
-            self.print(print, &outcome, out);
+            self.print(&print, &outcome, out);
         }
     }
 
@@ -405,7 +407,7 @@ impl ReplyQueue {
         match slot {
             Slot::Known(Known { print, outcome, .. }) => {
                 self.load.held -= held_by(&outcome);
-                self.print(print, &outcome, out);
+                self.print(&print, &outcome, out);
             }
             Slot::Held(len) => {
                 let end = self.held_printed + len;
@@ -422,20 +424,20 @@ impl ReplyQueue {
         }
     }
 
-    fn print(&mut self, print: Print, outcome: &Outcome, out: &mut Vec<u8>) {
+    fn print(&mut self, print: &Print, outcome: &Outcome, out: &mut Vec<u8>) {
         match print {
-            Print::Styled(style, key) => Protocol::print(&style, &key, outcome, out),
+            Print::Styled(style, key) => Protocol::print(style, key, outcome, out),
             Print::Gathered { style, done: true, failure: Some(_), .. } => {
                 // More is known than `unknown` says: some of it was done.
-                Protocol::print_partial(&style, out);
+                Protocol::print_partial(style, out);
             }
-            Print::Gathered { style, .. } => Protocol::print(&style, &[], outcome, out),
+            Print::Gathered { style, .. } => Protocol::print(style, &[], outcome, out),
             Print::Get(key, style) => {
-                let failure = print_value(&key, style, outcome, out);
-                Protocol::print_end(style, failure, out);
+                let failure = print_value(key, *style, outcome, out);
+                Protocol::print_end(*style, failure, out);
             }
             Print::Value(key, style) => {
-                if let Some(failure) = print_value(&key, style, outcome, out)
+                if let Some(failure) = print_value(key, *style, outcome, out)
                     && let Some(get) = &mut self.get
                 {
                     get.failure.get_or_insert(failure);

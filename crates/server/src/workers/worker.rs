@@ -225,17 +225,16 @@ impl Worker {
         self.answered.replace(answered);
     }
 
-    /// `outcome`, or a refusal to keep its value: if far too much waits to be sent already, or too much does and
+    /// Makes a refusal of an outcome whose value is not to be kept: if far too much waits to be sent already, or too much does and
     /// this connection, which holds `held` bytes, has more than its share.
-    pub(crate) fn spare_memory(&self, outcome: Outcome, held: usize) -> Outcome {
-        // From a value that is refused below, too: the guess is what makes the next requests wait in time.
-        self.reply_guess.learn(&outcome);
-        let Outcome::Hit(item) = &outcome else { return outcome };
+    pub(crate) fn spare_memory(&self, outcome: &mut Outcome, held: usize) {
+        // From a value that is refused, too: the guess is what makes the next requests wait in time.
+        self.reply_guess.learn(outcome);
+        let Outcome::Hit(item) = outcome else { return };
         let greedy = || held > self.shared.config.limits.outstanding_bytes && !self.gate.is_open();
         if !item.value.is_empty() && (self.gate.is_flooded() || greedy()) {
-            return Outcome::Failed(Failure::OutOfMemory);
+            *outcome = Outcome::Failed(Failure::OutOfMemory);
         }
-        outcome
     }
 
     /// The namespace of a connection that came by `binding`; one that nobody has if there is none of this name.

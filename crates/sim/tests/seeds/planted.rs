@@ -13,6 +13,7 @@ mod numbers;
 #[path = "../scenarios/vain_hand_over.rs"]
 mod vain_hand_over;
 
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto::{Bug, Rules};
@@ -148,10 +149,20 @@ fn outcome(options: &Options) -> Option<String> {
     }
 }
 
-/// The first seed that shows `bug`, and how.
+/// Which seed showed each bug last: `Bug seed`, as the tests say it with `--nocapture`.
+const FOUND: &str = include_str!("found.txt");
+
+/// The seeds in which to look for a bug: first the one that showed it last, which is one too many where that is out of date.
+fn seeds(bug: impl Debug, budget: u64) -> impl Iterator<Item = u64> {
+    let name = format!("{bug:?} ");
+    let last = FOUND.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok());
+    last.into_iter().filter(move |last| *last <= budget).chain(1..=budget)
+}
+
+/// A seed that shows `bug`, and how.
 fn hunt(bug: Bug) -> Option<(u64, String)> {
     let (focus, budget) = hunting_ground(bug);
-    (1..=budget).find_map(|seed| {
+    seeds(bug, budget).find_map(|seed| {
         let found = outcome(&options(seed, bug, focus).by(Rules::without(bug)));
         found.map(|how| (seed, how))
     })
@@ -160,7 +171,7 @@ fn hunt(bug: Bug) -> Option<(u64, String)> {
 fn is_found(bug: Bug) {
     let (focus, budget) = hunting_ground(bug);
     let Some((seed, how)) = hunt(bug) else { panic!("{bug:?} hides for {budget} seeds of {focus:?}") };
-    println!("{bug:?}: seed {seed} of {focus:?}, {how}");
+    println!("{bug:?} {seed}\nof {focus:?}: {how}");
     assert_eq!(outcome(&options(seed, bug, focus)), None, "seed {seed} must pass without {bug:?}");
 }
 

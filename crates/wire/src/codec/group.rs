@@ -96,26 +96,61 @@ wire_enum!(LearnPart {
 });
 wire_struct!(Hello { term, committed });
 wire_struct!(Welcome { term, received, wall });
-wire_struct!(Frame { term, sent_at, wall, committed, records } checked |frame: &Self| {
-    let consecutive = frame.records.is_sorted_by(|before, after| before.seq.next() == after.seq);
-    if consecutive { Ok(()) } else { Err(BadBody::Order) }
-});
-wire_struct!(Record { seq, writes, ops });
+
+// What is sent most is written by hand, so that its numbers are appended together.
+impl Wire for Frame {
+    fn put(&self, out: &mut Writer<'_>) {
+        let Self { term, sent_at, wall, committed, records } = self;
+        let count = out.counted(records.len(), MAX_RECORDS);
+        out.numbers([term.0.into(), sent_at.0.into(), wall.0.into(), committed.0.into(), count.into()]);
+        records.iter().for_each(|record| record.put(out));
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        let (term, sent_at, wall) = (Wire::take(from)?, Wire::take(from)?, Wire::take(from)?);
+        let (committed, records) = (Wire::take(from)?, Vec::<Record>::take(from)?);
+        let consecutive = records.is_sorted_by(|before, after| before.seq.next() == after.seq);
+        if consecutive { Ok(Self { term, sent_at, wall, committed, records }) } else { Err(BadBody::Order) }
+    }
+}
+
+impl Wire for Record {
+    fn put(&self, out: &mut Writer<'_>) {
+        let Self { seq, writes, ops } = self;
+        let count = out.counted(writes.len(), MAX_WRITES);
+        out.numbers([seq.0.into(), count.into()]);
+        writes.iter().for_each(|write| write.put(out));
+        ops.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, BadBody> {
+        Ok(Self { seq: Wire::take(from)?, writes: Wire::take(from)?, ops: Wire::take(from)? })
+    }
+}
+
+/// Two numbers that were read together, the first one first.
+fn halves(both: u64) -> (u32, u32) {
+    (both as u32, (both >> 32) as u32)
+}
+
 /// A long delta stays where it is.
 impl Wire for Write {
     fn put(&self, out: &mut Writer<'_>) {
-        self.addr.put(out);
+        let count = out.counted(self.delta.len(), u32::MAX);
+        out.numbers([self.addr.0.into(), count.into()]);
         match self.checksum() {
             Some(checksum) => out.known(&self.delta, checksum),
-            None => self.delta.put(out),
+            None => out.bytes(&self.delta),
         }
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        let addr = Wire::take(from)?;
-        Ok(Self::received(addr, Wire::take(from)?))
+        let (addr, len) = halves(u64::take(from)?);
+        let len = usize::try_from(len).map_err(|_| BadBody::Truncated)?;
+        Ok(Self::received(Addr(addr), from.bytes(len)?))
     }
 }
+
 wire_struct!(Ack { term, received, echo });
 wire_struct!(Reject { fence });
 wire_struct!(Reserve { term, run });
@@ -153,19 +188,15 @@ impl Wire for IndexOp {
             }
             Self::Insert { hash, addr, cohort } => {
                 put_kind(1, cohort, out);
-                hash.put(out);
-                addr.put(out);
+                out.numbers([hash.0.into(), addr.0.into()]);
             }
             Self::Replace { hash, old, new, cohort } => {
                 put_kind(2, cohort, out);
-                hash.put(out);
-                old.put(out);
-                new.put(out);
+                out.numbers([hash.0.into(), old.0.into(), new.0.into()]);
             }
             Self::Remove { hash, addr, cohort } => {
                 put_kind(3, cohort, out);
-                hash.put(out);
-                addr.put(out);
+                out.numbers([hash.0.into(), addr.0.into()]);
             }
             Self::Flush { namespace } => {
                 4u8.put(out);
@@ -207,8 +238,9 @@ impl Wire for IndexOp {
             0 => Self::Assign { run: Wire::take(from)?, class: Wire::take(from)? },
             1 => Self::Insert { hash: Wire::take(from)?, addr: Wire::take(from)?, cohort },
             2 => {
-                let (hash, old) = (Wire::take(from)?, Wire::take(from)?);
-                Self::Replace { hash, old, new: Wire::take(from)?, cohort }
+                let all = u128::take(from)?;
+                let (old, new) = halves((all >> 64) as u64);
+                Self::Replace { hash: IndexHash(all as u64), old: Addr(old), new: Addr(new), cohort }
             }
             3 => Self::Remove { hash: Wire::take(from)?, addr: Wire::take(from)?, cohort },
             4 => Self::Flush { namespace: Wire::take(from)? },

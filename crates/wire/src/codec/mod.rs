@@ -89,9 +89,22 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Bytes whose checksum is known stay where they are, if this writer shares any.
+    /// Numbers that follow each other, at most [`Number::MOST`]: room is made for all of them at once.
+    #[inline(always)]
+    pub(crate) fn numbers<const N: usize>(&mut self, numbers: [Number; N]) {
+        const { assert!(N <= Number::MOST) };
+        let (mut all, mut len) = ([0; Number::MOST * 8], 0);
+        for number in numbers {
+            if let Some(room) = all.get_mut(len..len + 8) {
+                room.copy_from_slice(&number.bytes);
+            }
+            len += number.len;
+        }
+        self.bytes(all.get(..len).unwrap_or_default());
+    }
+
+    /// Bytes whose checksum is known stay where they are, if this writer shares any. Their count was written.
     fn known(&mut self, bytes: &Bytes, checksum: u32) {
-        self.count(bytes.len(), u32::MAX);
         match &mut self.shared {
             Some(shared) => shared.push((self.out.len(), bytes.clone(), checksum)),
             None => self.bytes(bytes),
@@ -100,9 +113,44 @@ impl<'a> Writer<'a> {
 
     /// The count of a list of at most `max` entries.
     fn count(&mut self, count: usize, max: u32) {
+        self.counted(count, max).put(self);
+    }
+
+    /// The same, as it is to be written.
+    fn counted(&mut self, count: usize, max: u32) -> u32 {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.overflow |= count > max;
-        count.put(self);
+        count
+    }
+}
+
+/// A number as it is encoded, beside others.
+#[derive(Clone, Copy)]
+pub(crate) struct Number {
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl Number {
+    /// Most that are appended at once.
+    const MOST: usize = 6;
+}
+
+impl From<u8> for Number {
+    fn from(value: u8) -> Self {
+        Self { bytes: u64::from(value).to_le_bytes(), len: 1 }
+    }
+}
+
+impl From<u32> for Number {
+    fn from(value: u32) -> Self {
+        Self { bytes: u64::from(value).to_le_bytes(), len: 4 }
+    }
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Self {
+        Self { bytes: value.to_le_bytes(), len: 8 }
     }
 }
 
@@ -319,7 +367,7 @@ macro_rules! wire_enum {
 
 pub(crate) use {wire_bounded, wire_choice, wire_enum, wire_newtypes, wire_struct};
 
-wire_integers!(u8, u16, u32, u64, i64);
+wire_integers!(u8, u16, u32, u64, u128, i64);
 
 impl Wire for bool {
     fn put(&self, out: &mut Writer<'_>) {
@@ -403,9 +451,18 @@ impl<T: Entry> Wire for Vec<T> {
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        take_list(from)
+        let count = from.count(T::MAX_COUNT)?;
+        // A count says what a peer claims: no more than this is reserved for it.
+        let mut list = Self::with_capacity(count.min(FIRST_ENTRIES) as usize);
+        for _ in 0..count {
+            list.push(T::take(from)?);
+        }
+        Ok(list)
     }
 }
+
+/// Entries of a list that there is room for before the first one is read.
+const FIRST_ENTRIES: u32 = 16;
 
 impl<A: Array> Wire for SmallVec<A>
 where
@@ -416,7 +473,12 @@ where
     }
 
     fn take(from: &mut Reader) -> Result<Self, BadBody> {
-        take_list(from)
+        let mut list = Self::new();
+        for _ in 0..from.count(A::Item::MAX_COUNT)? {
+            // One by one: nothing is reserved for a claim.
+            list.push(A::Item::take(from)?);
+        }
+        Ok(list)
     }
 }
 
@@ -425,13 +487,4 @@ fn put_list<T: Entry>(list: &[T], out: &mut Writer<'_>) {
     for entry in list {
         entry.put(out);
     }
-}
-
-fn take_list<T: Entry, L: Default + Extend<T>>(from: &mut Reader) -> Result<L, BadBody> {
-    let mut list = L::default();
-    for _ in 0..from.count(T::MAX_COUNT)? {
-        // One by one: a count says what a peer claims, and nothing is reserved for it.
-        list.extend(Some(T::take(from)?));
-    }
-    Ok(list)
 }

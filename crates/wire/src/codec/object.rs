@@ -112,9 +112,10 @@ fn is_product_of(product: &Product) -> bool {
 /// Long bytes stay where they are.
 impl Wire for Checked {
     fn put(&self, out: &mut Writer<'_>) {
-        self.checksum.put(out);
+        let count = out.counted(self.bytes.len(), u32::MAX);
+        out.numbers([self.checksum.into(), count.into()]);
         if self.bytes.len() < SHARED_FROM {
-            self.bytes.put(out);
+            out.bytes(&self.bytes);
         } else {
             out.known(&self.bytes, self.checksum);
         }

@@ -204,9 +204,9 @@ impl Client for NativeConnection {
     }
 
     // It comes while the host is at work: what needs the host waits for `deliver`.
-    fn answer(&self, worker: &Worker, now: Time, id: u64, outcome: Outcome) {
+    fn answer(&self, worker: &Worker, now: Time, id: u64, mut outcome: Outcome) {
         let state = &mut *self.state.borrow_mut();
-        let outcome = worker.spare_memory(outcome, state.load().held);
+        worker.spare_memory(&mut outcome, state.load().held);
         state.output.borrow(&worker.pool);
         state.settle(worker, now, id, outcome);
     }

@@ -191,8 +191,8 @@ impl NativeConnection {
         (id, place): (u64, Place),
         request: types::op::Request,
     ) {
-        if let Some(outcome) = worker.submit(now, self.asker(worker, id), place, request) {
-            let outcome = worker.spare_memory(outcome, state.load().held);
+        if let Some(mut outcome) = worker.submit(now, self.asker(worker, id), place, request) {
+            worker.spare_memory(&mut outcome, state.load().held);
             state.settle(worker, now.time, id, outcome);
         }
     }
