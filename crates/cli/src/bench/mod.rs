@@ -4,6 +4,7 @@ mod args;
 mod report;
 
 use std::io;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -143,8 +144,21 @@ fn limit_of(reason: &str) -> String {
     }
 }
 
+/// Before anything is asked of servers: that one of them is there.
+fn somebody_listens(servers: &[SocketAddr], timeout: Duration) -> Result<(), Exit> {
+    let mut failed = None;
+    for server in servers {
+        match TcpStream::connect_timeout(server, timeout) {
+            Ok(_) => return Ok(()),
+            Err(error) => failed = failed.or(Some((server, error))),
+        }
+    }
+    failed.map_or(Ok(()), |(server, error)| Err(Exit::Unreachable(format!("{server}: {error}"))))
+}
+
 fn source_of_targets(args: &BenchArgs) -> Result<targets::Source, Exit> {
     if !args.server.is_empty() {
+        somebody_listens(&args.server, args.timeout)?;
         let sharding = if args.any_node { targets::Source::Any } else { targets::Source::Sharded };
         return Ok(sharding(args.server.clone()));
     }
