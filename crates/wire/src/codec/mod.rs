@@ -1,7 +1,7 @@
 //! Message bodies as bytes: fixed-width little-endian numbers, one tag byte per choice, a count before every list.
 //!
-//! Every value has exactly one encoding; a body must be used up to its last byte. Nothing is reserved by a declared
-//! count or length: a list grows as its entries are read, and bytes are slices of the frame that was received.
+//! Every value has exactly one encoding; a body must be used up to its last byte. Sixteen entries at most are reserved for a declared
+//! count: a longer list grows as its entries are read, and bytes are slices of the frame that was received.
 //! The layout of each type is one `wire_*!` line, which serves both directions.
 
 use bytes::{Buf, Bytes};
