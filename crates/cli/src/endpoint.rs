@@ -82,6 +82,9 @@ fn nobody(candidates: &[SocketAddr]) -> Exit {
 
 /// Why there is no map.
 pub fn without_map(error: &HttpError) -> Exit {
+    if let Some(why) = error.not_yet() {
+        return Exit::Unreachable(why.to_owned());
+    }
     Exit::Unreachable(format!(
         "{error}: start a cluster with `gestalt local`, or say whom to ask with --http HOST:PORT or GESTALT_ENDPOINT"
     ))

@@ -60,12 +60,18 @@ pub fn complain(line: &str) {
 /// Prints to standard output; a reader that has gone away is no error. Where it cannot be written, this is the end, with exit code 1.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    goes_on(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Whether somebody still reads what was written to standard output with this result. Where it cannot be written, this is the end, with
+/// exit code 1.
+pub fn goes_on(written: std::io::Result<()>) -> bool {
+    match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             complain(&format!("gestalt: cannot write to standard output: {error}"));
             std::process::exit(1);
         }
-        _ => {}
+        written => written.is_ok(),
     }
 }
 

@@ -66,6 +66,15 @@ pub enum HttpError {
     NoSource,
 }
 
+impl HttpError {
+    /// What somebody who is there says of why he does not serve yet, in a line; none if that is not it.
+    #[must_use]
+    pub fn not_yet(&self) -> Option<&str> {
+        let Self::Status { status: 503, body, .. } = self else { return None };
+        std::str::from_utf8(body).ok().map(str::trim).filter(|line| !line.is_empty() && !line.contains('\n'))
+    }
+}
+
 /// The body of `http://address/path`.
 ///
 /// # Errors
@@ -181,6 +190,7 @@ mod tests {
         let page = says("HTTP/1.1 200 OK\r\na: b\r\n\r\n[1,2]");
         assert_eq!(fetch_json::<Vec<u8>>(page, "/map", LIMIT).await.unwrap(), [1, 2]);
         let refused = fetch(says("HTTP/1.0 503 Unavailable\r\n\r\nnot yet"), "/map", LIMIT).await;
+        assert_eq!(refused.as_ref().unwrap_err().not_yet(), Some("not yet"));
         assert!(matches!(refused, Err(HttpError::Status { status: 503, body, .. }) if body == b"not yet"));
         let elsewhere =
             says("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n");

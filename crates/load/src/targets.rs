@@ -245,9 +245,10 @@ fn fetch_map(sources: &[SocketAddr]) -> Result<ClusterMap, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| error.to_string())?;
     let router = runtime.block_on(Router::fetch(sources, FETCH_LIMIT));
-    router
-        .map(|router| router.map().clone())
-        .map_err(|error| format!("{error}: is the cluster running, and is --http its address?"))
+    router.map(|router| router.map().clone()).map_err(|error| match error.not_yet() {
+        Some(why) => why.to_owned(),
+        None => format!("{error}: is the cluster running, and is --http its address?"),
+    })
 }
 
 #[cfg(test)]

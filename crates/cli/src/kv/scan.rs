@@ -6,7 +6,7 @@ use client::{ClientError, FailureCode};
 use gestalt::{Bytes, Code, Error};
 
 use super::way::Way;
-use crate::output::Format;
+use crate::output::{self, Format};
 
 const NO_NATIVE: &str =
     "no node speaks the native protocol, over which keys are listed: start them with --native";
@@ -16,16 +16,19 @@ pub(super) async fn run(way: &Way, prefix: &str, format: Format) -> Result<(), C
     let mut keys = way.scan(prefix.as_bytes()).ok_or_else(|| ClientError::Request(NO_NATIVE.to_owned()))?;
     let mut print = Print { format, out: io::stdout().lock(), count: 0 };
     loop {
-        let key = match keys.next().await {
-            // All that can be read have come.
-            Err(Error::Code(Code::Corrupt)) => {
-                return print.next(None).map_or(Ok(()), |()| Err(damaged(keys.damaged())));
-            }
-            next => next.map_err(|error| way.scan_failed(error))?,
-        };
-        // A reader that has gone away wants no more.
-        if print.next(key.as_ref()).is_err() || key.is_none() {
+        let next = keys.next().await;
+        let key = next.as_ref().map_or(None, Option::as_ref);
+        let is_answer = matches!(next, Ok(_) | Err(Error::Code(Code::Corrupt)));
+        // A list that has begun is closed, whatever ends it. A reader that has gone away wants no more.
+        if (is_answer || print.count > 0) && !output::goes_on(print.next(key)) {
             return Ok(());
+        }
+        match next {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(()),
+            // All that can be read have come.
+            Err(Error::Code(Code::Corrupt)) => return Err(damaged(keys.damaged())),
+            Err(error) => return Err(way.scan_failed(error)),
         }
     }
 }

@@ -34,14 +34,16 @@ fn keys_are_set_read_located_listed_and_removed() {
     assert_eq!((code, place["bytes"].as_u64(), place["layout"].as_str()), (0, Some(11), Some("packed")));
     assert!(place["slot"].as_u64().unwrap() < 16_384 && place["node"].as_u64().unwrap() < 5);
     let http = cluster.http().to_string();
-    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
-    let get = ["kv", "get", "greeting", "--http", http.as_str()];
-    let status = std::process::Command::new(processes::binary::binary().unwrap())
-        .args(get)
-        .stdout(full)
-        .status()
-        .unwrap();
-    assert_eq!(status.code(), Some(1), "what cannot be written was not got");
+    for command in [&["kv", "get", "greeting"][..], &["kv", "scan"], &["kv", "scan", "-o", "json"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut gestalt = Command::new(binary().unwrap());
+        gestalt.args(command).args(["--http", http.as_str()]).stdout(full);
+        assert_eq!(
+            gestalt.status().unwrap().code(),
+            Some(1),
+            "{command:?}: what cannot be written was not got"
+        );
+    }
     assert_eq!(run(&cluster, &["kv", "set", "other", "x"]).0, 0);
     assert_eq!(run(&cluster, &["kv", "scan", "--prefix", "greet"]), (0, "greeting\n".to_owned()));
     let (code, all) = run(&cluster, &["kv", "scan", "-o", "json"]);
